@@ -1,4 +1,7 @@
-"""Latency: what a call costs that hardly has anything to do. Its cases are like all others, in a table of their own."""
+"""Latency: what a call costs that hardly has anything to do.
+
+Its cases are like all others, in a table of their own; what has a target is a row, too.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from . import selection
 from .learning.inputs import numpy_sums, records
 from .noise import laplace
 from .noise.new_process import python_seconds
-from .registry import Call, Case, Side, make_case
+from .registry import Call, Case, Pair, Side, make_case, within_seconds
 
 SMALL = (1, 10, 1_000)
 COLUMNS, LITERALS = 10, 2  # of the smallest conjunctions
@@ -40,7 +43,26 @@ FIRST = {  # ours, numpy's
         " method='peel', realizable=True)",
         "np.eye(1000, 10, dtype=bool)[np.ones(1000, bool)].sum(0)",
     ),
+    "noisy_projected_gradient_descent": (
+        "fastdp.noisy_projected_gradient_descent(np.eye(1000, 10), np.ones(1000), loss=fastdp.losses.Logistic(1.0),"
+        " over=fastdp.sets.Ball(1.0), epsilon=1.0, delta=1e-6)",
+        "np.eye(1000, 10).T @ (1 / (1 + np.exp(np.eye(1000, 10) @ np.zeros(10))))",
+    ),
+    "PrivateMultiplicativeWeights": (
+        "fastdp.PrivateMultiplicativeWeights(np.eye(1000, 10, dtype=np.int64), fastdp.Domain.binary(10), epsilon=1.0,"
+        " delta=1e-6, max_queries=10)",
+        "np.bincount(np.eye(1000, 10, dtype=np.int64) @ (1 << np.arange(10)), minlength=1024)",
+    ),
 }
+COLD, WARM = 2.0, 0.6  # seconds of a first call: on a machine that has compiled nothing, and on one that has
+
+MICROSECONDS = {  # of a call
+    ("exponential_mechanism", 10): 4, ("median", 10): 25, ("median", 1_000): 80, ("learn_conjunction", 10): 50,
+}  # fmt: skip
+
+
+def _asked(name: str, n: int) -> tuple[Pair, ...]:
+    return ((None, within_seconds(MICROSECONDS[name, n] * 1e-6)),) if (name, n) in MICROSECONDS else ()
 
 
 def _timed(module: str, code: str) -> str:
@@ -71,6 +93,7 @@ def _first_case(name: str, *, cold: bool) -> Case:
         1,
         make,
         (Side("numpy", _first("numpy", theirs)), None),
+        (None, within_seconds(COLD if cold else WARM)),
         oracle="a clock",
         drawn=lambda n: make(n)(),
         clock="child",
@@ -120,18 +143,19 @@ def _small_cases(n: int) -> tuple[Case, ...]:
             f"small-exponential_mechanism-{n}", f"one exponential_mechanism call on {n:,} candidate{'s' * (n > 1)}", n,
             selection.on(float_scores, exponential),
             (selection.numpy_choice("numpy argmax", float_scores, selection.gumbel), None),
+            *_asked("exponential_mechanism", n),
             oracle="softmax", drawn=selection.choices(float_scores, exponential, 1_000), calls=200, epsilon=1.0,
         ),
         _case(
             f"small-median-{n}", f"one median call on {counted}, int64", n,
-            _median, (Side("numpy", _numpy_median), None),
+            _median, (Side("numpy", _numpy_median), None), *_asked("median", n),
             oracle="a middle rank", drawn=lambda n: (numbers("int64", n), _median(n)()), calls=100,
             epsilon=1.0,
         ),
         _case(
             f"small-learn_conjunction-{n}",
             f"one learn_conjunction call on {n:,} record{'s' * (n > 1)}, {COLUMNS} columns, k = {LITERALS}",
-            n, _learn, (numpy_sums(COLUMNS, LITERALS), None),
+            n, _learn, (numpy_sums(COLUMNS, LITERALS), None), *_asked("learn_conjunction", n),
             oracle="a conjunction", drawn=_drawn_conjunction, calls=50, epsilon=1.0, delta=1e-6,
         ),
     )  # fmt: skip

@@ -54,11 +54,12 @@ def run(
     rows = [row for row in _judged(chosen.rows, outcome, quick) if row.kind is not None or not targets]
     limits = Limits.from_json(found) if (found := outcome.measured.pop("limits", None)) else None
     in_rows = [row for row in rows if row.case in IN_ROWS] if chosen.latency else []
+    late = _judged(chosen.latency, outcome, quick)
     return Report(
         machine=outcome.machine,
         quick=quick,
         avx2=avx2,
-        rows=tuple(rows),
+        rows=(*rows, *(row for row in late if row.kind is not None)),
         measured=tuple(outcome.measured.values()),
         failed=outcome.failed | {f"memory-{peak.case}": peak.why_not for peak in peaks if peak.why_not},
         threads=numbers,
@@ -66,7 +67,7 @@ def run(
             drawn_curve(curve, chosen.points, outcome.measured, outcome.failed, limits) for curve in chosen.curves
         ),
         limits=limits.to_json() if limits else None,
-        latency=(*in_rows, *_judged(chosen.latency, outcome, quick)),
+        latency=(*in_rows, *(row for row in late if row.kind is None)),
         memory=tuple(peaks),
         commit=commit(),
         date=now(),

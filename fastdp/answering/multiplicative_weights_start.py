@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ..privacy.budget import Budget
-from ..privacy.guarantees import Guarantee, PureDP
+from ..privacy.guarantees import Guarantee, Neighbors, PureDP
 from ..privacy.reservations import Payers
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
@@ -170,9 +171,14 @@ def _steps(schedule: Schedule) -> tuple[Fraction, Fraction]:
 
 def _guarantee(given: Parameters, schedule: Schedule) -> Guarantee:
     if isinstance(schedule, UpdateSchedule):
-        epochs = PureDP(schedule.epoch), schedule.updates  # multiplicative_weights.md, theorem 1
-        return guarantee_of_all(given.epsilon, given.delta, epochs, neighbors=given.neighbors)
+        return _of_epochs(given.epsilon, given.delta, schedule.epoch, schedule.updates, given.neighbors)
     return given.total.guarantee()
+
+
+@lru_cache(256)
+def _of_epochs(epsilon: float, delta: float, epoch: float, updates: int, neighbors: Neighbors) -> Guarantee:
+    """multiplicative_weights.md, theorem 1."""
+    return guarantee_of_all(epsilon, delta, (PureDP(epoch), updates), neighbors=neighbors)
 
 
 def _warn_if_plain_noise_is_better(given: Parameters, schedule: Schedule, n: int) -> None:

@@ -1,5 +1,5 @@
 /* Everything in fastdp.h once, on small arrays: each line is a name and its results, which test_capi.py compares with
- * Python's. Also what must fail, several threads, and times (`capi speed`). */
+ * Python's. Also what must fail, and several threads. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
 #include "fastdp.h"
 
@@ -330,72 +328,10 @@ static void threads(void) {
 
 static void mine(int number) { (void)number; }
 
-/* --- times, each the least of many calls on a million elements */
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return t.tv_sec + 1e-9 * t.tv_nsec;
-}
-
-/* In large pages, which numpy asks for, too. */
-static void *large(size_t size) {
-    void *memory = aligned_alloc(1 << 21, (size + (1 << 21) - 1) >> 21 << 21);
-#ifdef MADV_HUGEPAGE
-    madvise(memory, size, MADV_HUGEPAGE);
-#endif
-    return memset(memory, 0, size);
-}
-
-static void speed(void) {
-    const int64_t n = 1000000, d = 20, rows = 50000;
-    int64_t *whole_in = large(8 * n), *whole_out = large(8 * n), chosen, counts[200], more[200], sums[20];
-    double *in = large(8 * n), *out = large(8 * n), *x = large(8 * n), *y = large(8 * n), total, value, at[20] = {0};
-    uint8_t *flags = large(n);
-    for (int64_t i = 0; i < n; i++) {
-        whole_in[i] = i % 1000;
-        in[i] = (i % 1000) / 1000.0;
-        x[i] = 1.0;
-        flags[i] = i % 3 == 0;
-        y[i] = i % 2 ? 1.0 : -1.0;
-    }
-#define TIMED(name, call)                                                                                              \
-    do {                                                                                                               \
-        double best = 1e9, t;                                                                                          \
-        for (int r = 0; r < 15; r++) {                                                                                 \
-            t = now();                                                                                                 \
-            must(call, name);                                                                                          \
-            t = now() - t;                                                                                             \
-            if (t < best) best = t;                                                                                    \
-        }                                                                                                              \
-        printf("%s %.9f\n", name, best);                                                                               \
-    } while (0)
-    TIMED("random_words", fastdp_random_words(0, (uint64_t *)whole_out, n));
-    TIMED("laplace_i64", fastdp_laplace_i64(whole_in, n, 1, 0.01, 0, whole_out));
-    TIMED("laplace_f64", fastdp_laplace_f64(in, n, 1, 0.01, 0, 0, out));
-    TIMED("gaussian_i64", fastdp_gaussian_i64(whole_in, n, 1, 0.1, 1e-6, 0, whole_out));
-    TIMED("gaussian_f64", fastdp_gaussian_f64(in, n, 1, 0.1, 1e-6, 0, 0, out));
-    TIMED("exponential_mechanism_i64", fastdp_exponential_mechanism_i64(whole_in, n, 1, 0.1, 0, 0, &chosen));
-    TIMED("exponential_mechanism_f64", fastdp_exponential_mechanism_f64(in, n, 1, 0.1, 0, 0, &chosen));
-    TIMED("permute_and_flip_f64", fastdp_permute_and_flip_f64(in, n, 1, 0.1, 0, 0, &chosen));
-    TIMED("literal_counts", fastdp_literal_counts(flags, flags, n / 100, 100, counts, more));
-    TIMED("weights_evaluate_mask", fastdp_weights_evaluate_mask(x, n, flags, n, &value));
-    TIMED("weights_update_mask", fastdp_weights_update_mask(x, n, flags, 0.0, &total));
-    TIMED("weights_evaluate_values", fastdp_weights_evaluate_values(x, n, in, n, &value));
-    TIMED("weights_update_values", fastdp_weights_update_values(x, n, in, 1e-9, &total));
-    TIMED("gradient_sum",
-          fastdp_gradient_sum(in, y, rows, d, at, FASTDP_LOGISTIC, 0, NULL, 1, 0x1p-20, sums));
-    TIMED("project_ball", fastdp_project_ball(in, n, NULL, 1.0));
-}
-
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "all";
     struct sigaction before[32], after;
 
-    if (strcmp(what, "speed") == 0) {
-        speed();
-        return failures;
-    }
     if (strcmp(what, "one") == 0) { /* for hosts where the first call must fail */
         int64_t x = 3;
         int status = fastdp_laplace_i64(&x, 1, 1.0, 1.0, 0, &x);

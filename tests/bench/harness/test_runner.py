@@ -78,6 +78,9 @@ def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert full == {"limits", *(case.name for case in cases()), *points, *late}
     assert len(report.memory) == len(memory_cases.memories())
     assert {row.case for row in report.latency} == late | set(latency.IN_ROWS)
+    asked = {case.name for case in latency.latencies() if case.targets}
+    assert asked == {row.case for row in report.rows if row.kind is not None} & late
+    assert {f"small-{name}-{n}" for name, n in latency.MICROSECONDS} <= asked
     with pytest.raises(ValueError, match=r"only='curve-mask'"):
         runner.run(("curve-mask",))  # not without `full`
     with pytest.raises(ValueError, match=r"threads=\(0,\)"):
