@@ -74,7 +74,7 @@ class Numbers(Labelled):
         def statistic(block: Block) -> tuple[NumberLine, ...]:
             orders = []
             for i in range(block.width):
-                values = block.entries(i)
+                values = block.numbers(i)
                 label = label_of(i, names)
                 orders.append(NumberLine.of(values.values.dtype, bits[i], signed, label, integers=integers))
                 orders[i].positions_of(values, outside, label)
@@ -171,7 +171,7 @@ class Lines:
     names: tuple[str, ...] | None
 
     def positions(self, block: Block, i: int) -> Positions:
-        return self.orders[i].positions_of(block.entries(i), self.outside, label_of(i, self.names))
+        return self.orders[i].positions_of(block.numbers(i), self.outside, label_of(i, self.names))
 
     def places(self, block: Block, i: int, some: NDArray[np.intp], key: Key) -> Places:
         """Of some records of a block."""

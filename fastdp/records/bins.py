@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from math import floor, inf
 from typing import Any
@@ -286,7 +287,7 @@ class Bins(Accounted, Frozen):
         low, high = self._limits
         for i, value in enumerate(values.tolist()):
             try:
-                number = self._number(name, int(value) if isinstance(value, bool | np.bool_) else value)
+                number = self._number(name, _as_number(value))
             except ValueError:
                 if outside == "raise" and not is_missing(value):
                     raise DomainError(f"column {name!r}: must hold numbers only; there are others") from None
@@ -416,6 +417,12 @@ def codes_in_bins(bins: Bins, name: str, entries: Entries, outside: Outside, dty
 
 def _plain(edge: Any) -> Any:
     return edge.item()
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    return float(value) if isinstance(value, Decimal) else value
 
 
 def _lacks_bin(name: str) -> DomainError:

@@ -430,6 +430,12 @@ def encode_entries(
     return codes_of_labels(name, coded() or distinct(entries()), codes, code_type(size), outside)
 
 
+def holds_numbers(domain: Domain, position: int) -> bool:
+    """Whether records have numbers there: codes, or what is put in bins between numbers."""
+    bins = domain.bins[position]
+    return domain._codes[position] is None if bins is None else not bins._dated
+
+
 def check_domain(domain: Any) -> None:
     """ValueError if it is none."""
     if not isinstance(domain, Domain):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..support import parameters
 from ..support.parameters import Outside
 from ..support.threads import run_chunks
-from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries
+from .domain import MOST_CELLS, Codes, Domain, code_type, display_count, encode_entries, holds_numbers
 from .even_bins import counter_of
 from .rows import Block, Rows
 from .sources import rows_of
@@ -105,4 +105,5 @@ def of_domain(data: Any, domain: Domain, outside: Outside) -> Rows:
 def codes_of(domain: Domain, position: int, block: Block, outside: Outside, column: int | None = None) -> Codes:
     """The codes of an attribute, from the column at its own position or at another one."""
     column = position if column is None else column
-    return encode_entries(domain, position, lambda: block.entries(column), lambda: block.coded(column), outside)
+    read = block.numbers if holds_numbers(domain, position) else block.entries
+    return encode_entries(domain, position, lambda: read(column), lambda: block.coded(column), outside)

@@ -57,7 +57,7 @@ class _Counter:
     def __call__(self, block: Block) -> NDArray[np.int64]:
         from ..kernels.bins import count_even_bins_into
 
-        entries, bins = block.entries(0), self._bins
+        entries, bins = block.numbers(0), self._bins
         if entries.missing is not None or entries.values.dtype.kind != "f":
             codes = codes_in_bins(bins, self._name, entries, self._outside, np.int64)
             return np.bincount(codes, minlength=bins.size)

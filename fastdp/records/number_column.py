@@ -59,7 +59,7 @@ def read_positions(
     """A column as positions, and the line that they are on."""
 
     def entries(block: Block) -> Entries:
-        found = block.entries(column)
+        found = block.numbers(column)
         return _present(found) if skip_missing else found
 
     if not may_gather(rows) and bits <= 64:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import floor, inf
 from typing import Any, TypeAlias
 
@@ -20,7 +21,7 @@ from ..support.columns import Entries, as_compiled
 from ..support.errors import DomainError
 from ..support.parameters import MOST_DIMENSIONS
 from ..support.rounding import down, up
-from .outside_domain import floats_of_objects, numbers_or_nan
+from .outside_domain import floats_of_objects, is_missing, numbers_or_nan
 from .rows import Rows
 
 Positions: TypeAlias = NDArray[Any]  # uint64, or Python's integers as objects where 64 bits do not hold them
@@ -54,7 +55,11 @@ class NumberLine:
         or floats: which ones is never read off them.
         """
         if dtype.kind == "f" or (dtype.kind == "O" and not integers):
-            if bits not in _FLOATS or dtype.itemsize > 8:
+            if dtype.itemsize > 8:
+                raise ValueError(
+                    f"{label}: dtype {dtype}: must be integers, or floats of at most 64 bits: .astype(float)"
+                )
+            if bits not in _FLOATS:
                 raise ValueError(
                     f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
                 )
@@ -148,7 +153,7 @@ class NumberLine:
 
     def _clipped(self, value: Any) -> int:
         assert self.least is not None
-        if isinstance(value, float | np.floating) and value == value:
+        if isinstance(value, float | np.floating | Decimal) and not is_missing(value):
             number = float(value)
             value = floor(number) if abs(number) < inf else self.least + (self.last if number > 0 else 0)
         if not isinstance(value, int | np.integer | np.bool_):

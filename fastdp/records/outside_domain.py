@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import inf, nan
@@ -83,6 +84,8 @@ def _integers_of_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_whole(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_finite() and value.copy_abs() < 2**53 and value == int(value)
     return isinstance(value, float | np.floating) and -(2.0**53) < float(value) < 2.0**53 and float(value).is_integer()
 
 
@@ -91,7 +94,8 @@ def _clipped_objects(array: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 
 def _clipped_object(value: Any, size: int) -> int:
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | np.floating | Decimal):
+        value = _number_or_nan(value)
         value = 0 if value != value else round(float(min(max(value, 0), size - 1)))
     return min(max(int(value), 0), size - 1) if isinstance(value, int | np.integer | np.bool_) else 0
 
@@ -121,16 +125,18 @@ def floats_of_objects(values: NDArray[Any], outside: str, label: str) -> NDArray
         for value in values.tolist():
             if isinstance(value, str | bytes):
                 raise DomainError(f"{label}: column of strings: objects must be numbers; there are others")
-            if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+            if not isinstance(value, int | float | Decimal | np.integer | np.floating | np.bool_):
                 raise DomainError(f"{label}: objects must be numbers; there are others")
     return numbers_or_nan(Entries(values, None, label))
 
 
 def _number_or_nan(value: Any) -> float:
-    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+    if not isinstance(value, int | float | Decimal | np.number | np.bool_) or isinstance(value, np.complexfloating):
         return nan
     try:
         return float(value)
+    except ValueError:  # a signalling NaN of decimal
+        return nan
     except OverflowError:
         return inf if value > 0 else -inf
 
@@ -178,6 +184,7 @@ def _code_of(name: str, label: Any, codes: Mapping[Any, int], numbers: list[Any]
         return codes[None]
     if outside == "clip":
         label = label.item() if isinstance(label, np.generic) else label
+        label = _number_or_nan(label) if isinstance(label, Decimal) else label
         if numbers and isinstance(label, int | float) and not missing:
             return codes[_nearest(label, numbers)]
         return codes.get(None, 0)

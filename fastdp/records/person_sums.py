@@ -170,7 +170,7 @@ class _People(NamedTuple):
     @classmethod
     def of(cls, block: Block, columns: list[_Column]) -> _People:
         ones = np.ones(block.n, np.int64)
-        return cls._summed(Keys.of(block, 0), ones, [c.of(block.entries(1 + j)) for j, c in enumerate(columns)])
+        return cls._summed(Keys.of(block, 0), ones, [c.of(block.numbers(1 + j)) for j, c in enumerate(columns)])
 
     @classmethod
     def merged(cls, parts: list[_People]) -> _People:

@@ -81,6 +81,17 @@ class Block:
         column = self._columns[position_of(which, self._names, self.width)]
         return column.entries(self._start, self._start + self.n)
 
+    def numbers(self, which: str | int) -> Entries:
+        """The same of a column of numbers; ValueError if its type says that no entry is one."""
+        if (kind := self.without_numbers(which)) is not None:
+            label = self._columns[position_of(which, self._names, self.width)].label
+            raise ValueError(f"{label}: type {kind}: must be numbers")
+        return self.entries(which)
+
+    def without_numbers(self, which: str | int) -> str | None:
+        """The name of a column's type, where that alone says that no entry is a number."""
+        return self._columns[position_of(which, self._names, self.width)].without_numbers
+
     def matrix(self, outside: Outside = "raise") -> Array:
         """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array.
 
@@ -91,9 +102,9 @@ class Block:
         out = np.empty((self.n, self.width), np.float64)
         for j in range(self.width):
             if outside == "clip":
-                out[:, j] = numbers_or_nan(self.entries(j))
+                out[:, j] = numbers_or_nan(self.numbers(j))
                 continue
-            values = self.column(j)
+            values = self.numbers(j).complete()
             if values.dtype.kind == "O":  # of a list, say
                 values = floats_of_objects(values, outside, label_of(j, self._names))
             if values.dtype.kind not in "biuf":
@@ -124,7 +135,7 @@ class Block:
         def fill(start: int, stop: int) -> None:
             for j in range(start, stop):
                 if outside == "clip":
-                    words[j] = pack_flags(bits_of(self.entries(j)))
+                    words[j] = pack_flags(bits_of(self.numbers(j)))
                 else:
                     words[j] = pack_flags(as_bits(self.column(j), label_of(j, self._names)))
 

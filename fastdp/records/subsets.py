@@ -37,6 +37,9 @@ class Source:
             self._entries[column] = self._block.entries(column)
         return self._entries[column]
 
+    def without_numbers(self, column: int) -> str | None:
+        return self._block.without_numbers(column)
+
     def coded(self, column: int) -> Coded | None:
         if column not in self._coded:
             self._coded[column] = self._block.coded(column)
@@ -49,6 +52,10 @@ class TakenColumn(Column):
     def __init__(self, source: Source, column: int, at: NDArray[np.intp]) -> None:
         self.label = source.entries(column).label
         self._source, self._column, self._at = source, column, at
+
+    @property
+    def without_numbers(self) -> str | None:
+        return self._source.without_numbers(self._column)
 
     def __len__(self) -> int:
         return len(self._at)

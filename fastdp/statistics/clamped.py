@@ -220,7 +220,7 @@ class ClampedColumn:
 
     def _read(self, block: Block, grid: Grid) -> tuple[NDArray[Any], int]:
         """The entries of a block as the kernels take them, and how many are missing beside those that are NaN."""
-        values, missing, label = block.entries(self._at)
+        values, missing, label = block.numbers(self._at)
         if values.dtype.kind in "biu":
             left_out = 0 if missing is None else self._allowed(int(missing.sum()))
             if left_out and missing is not None:
@@ -233,7 +233,7 @@ class ClampedColumn:
 
     def integers(self, block: Block, grid: Grid) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
         """The integer of every entry of a block, and which are missing; None: no entry is."""
-        values, missing, label = block.entries(self._at)
+        values, missing, label = block.numbers(self._at)
         first, end = grid.first, grid.first + grid.last
         if grid.integers:
             found = _signed(values).clip(first, end)

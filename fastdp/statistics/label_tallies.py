@@ -1,14 +1,15 @@
 """The labels that occur in one column or several, and how often: in an order that no order of records decides.
 
-A label is a number, a string, bytes or a date. Equal numbers are one label, whatever their types. What is missing is no
-label, and other objects are none either: records with such an entry are left out.
+A label is a number, a string, bytes, a date, a time or a span of them. Equal numbers are one label, whatever their
+types. What is missing is no label, and other objects are none either: records with such an entry are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from ..records.number_column import one_column
 from ..records.outside_domain import is_missing
 from ..records.rows import Block, Rows
 from ..records.sources import rows_of
-from ..support.columns import Array, objects, places_of
+from ..support.columns import Array, comes_from, objects, places_of
+from ..support.rounding import sixty_digits
 
 _STEP = 2**16  # entries that are counted at a time
 _MOST_PLACES = 2**24  # of a table over all integers of a range
@@ -245,6 +247,7 @@ def _counts_of(places: Array, labels: int) -> NDArray[np.int64]:
     return counts[:-1]
 
 
+@sixty_digits
 def _rank_objects(labels: Array, used: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
     """The rank of each label that is used, and these in order: numbers before bytes, dates and strings."""
     named = [_label(label) for label in labels[used].tolist()]
@@ -270,9 +273,22 @@ def _label(value: Any) -> tuple[str, Any, Any] | None:
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return "a number", int(value), int(value)
     if isinstance(value, float | np.floating):
-        number = int(value) if float(value).is_integer() else float(value)
+        plain = int(value) if float(value).is_integer() else float(value)
+        return "a number", plain, plain
+    if isinstance(value, Decimal):
+        number: int | float | Decimal = _number_of(value)
         return "a number", number, number
     if isinstance(value, datetime):
         value = (value if value.tzinfo is None else value.astimezone(UTC)).replace(fold=0)  # which compares alike
         return type(value).__name__, value.isoformat(), value
-    return (type(value).__name__, value.isoformat(), value) if type(value) is date else None
+    if comes_from(value, "pandas", "Period", "Interval"):
+        return type(value).__name__, f"{value} {getattr(value, 'freqstr', '')}", value
+    return (type(value).__name__, value.isoformat(), value) if type(value) in (date, time) else None
+
+
+def _number_of(value: Decimal) -> int | float | Decimal:
+    """The number of Python's that equals it, as equal numbers are one label; itself if there is none."""
+    if value.is_finite() and value.copy_abs() < 2**63 and value == (whole := int(value)):
+        return whole
+    number = float(value)
+    return number if number == value else value

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .column_types import arrow_without_numbers, pandas_without_numbers, polars_unread, polars_without_numbers
 from .errors import DomainError
 from .shared_objects import shared_objects
 
@@ -44,6 +45,11 @@ class Column(ABC):
     """Entries that can be read a slice at a time; `label` is what errors call it."""
 
     label: str
+
+    @property
+    def without_numbers(self) -> str | None:
+        """The name of the column's type, where that alone says that no entry is a number."""
+        return None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -87,7 +93,7 @@ def library_column(label: str, data: Any) -> Column | None:
         raise ValueError(f"{label}: type MultiIndex: must have one level")
     if comes_from(data, "pandas", "Series", "Index", "ExtensionArray"):
         held = getattr(data, "array", data)
-        if comes_from(held, "pandas", "ArrowExtensionArray") and held.dtype.kind in "biuf":
+        if comes_from(held, "pandas", "ArrowExtensionArray") and has(held.dtype, "pyarrow_dtype"):
             return ArrowColumn(label, held.__arrow_array__())  # pandas 2.0 copies it
         return PandasColumn(label, data)
     if comes_from(data, "polars", "Series"):
@@ -265,6 +271,12 @@ class PandasColumn(Column):
     def __init__(self, label: str, data: Any) -> None:
         self.label = label
         self._data = getattr(data, "array", data)  # an ExtensionArray; of an array of numpy's, a thin cover
+        if getattr(self._data.dtype, "kind", "O") == "c":
+            raise ValueError(f"{label}: dtype {self._data.dtype}: must be numbers, strings or objects")
+
+    @property
+    def without_numbers(self) -> str | None:
+        return pandas_without_numbers(self._data.dtype)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -324,8 +336,14 @@ class PolarsColumn(Column):
     """A polars Series, converted slice by slice: a view for numbers in one chunk."""
 
     def __init__(self, label: str, data: Any) -> None:
+        if polars_unread(data.dtype):
+            raise ValueError(f"{label}: type {data.dtype}: must be numbers or labels, one an entry")
         self.label = label
         self._data = data
+
+    @property
+    def without_numbers(self) -> str | None:
+        return polars_without_numbers(self._data.dtype)
 
     def __len__(self) -> int:
         return len(self._data)
@@ -376,6 +394,10 @@ class ArrowColumn(Column):
             for is_kind in (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_binary)
         )
         self._data = data.unify_dictionaries() if self._is_dictionary and data.num_chunks > 1 else data
+
+    @property
+    def without_numbers(self) -> str | None:
+        return arrow_without_numbers(self._data.type)
 
     def __len__(self) -> int:
         return len(self._data)

@@ -1,6 +1,7 @@
 """What outside="clip" makes of one entry, entry by entry, in exact arithmetic: the definition of the parameter."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +12,8 @@ def number(value: Any) -> Fraction | float | None:
         return Fraction(int(value))
     if type(value).__name__.startswith(("int", "uint", "bool")) and hasattr(value, "item"):
         return Fraction(int(value))
+    if isinstance(value, Decimal):
+        value = float("nan" if value.is_snan() else value)
     if isinstance(value, float) or type(value).__name__.startswith("float"):
         held = float(value)
         return None if held != held else held if math.isinf(held) else Fraction(held)

@@ -32,7 +32,7 @@ OBJECTS = [
     None, pd.NA, pd.NaT, NAN, INF, -INF, "a", "x", "1", b"1", "", (1, 2), [1], {}, object(), 1j, True, False, np.True_,
     0, 1, 2, 3, -1, 2**70, -(2**70), 10**400, -(10**400), 0.5, 1.5, 2.75, 1e308, np.float32(1.5), np.int8(2),
     np.uint64(2**64 - 1), np.str_("a"), np.datetime64("NaT"), np.datetime64("2020-01-01"), decimal.Decimal("sNaN"),
-    decimal.Decimal(1), datetime.date(2020, 1, 1), print,
+    decimal.Decimal(1), decimal.Decimal("2.5"), decimal.Decimal("1e999"), datetime.date(2020, 1, 1), print,
 ]  # fmt: skip
 LABELS: list[list[Any]] = [
     ["a", "b"], ["b", "a", None], [1, 2, 3], [None, 1, 2, 10**400], [-0.5, 0.5, 2.5], [3, 1], [True, False, None],
@@ -153,11 +153,11 @@ def test_objects_are_floats_or_integers_by_the_parameters_alone(release: Any) ->
             series = pd.Series(values, dtype=object)
             with dask.config.set({"dataframe.convert-string": False}):  # its default makes strings of all objects
                 frame = dask.dataframe.from_pandas(pd.DataFrame({"a": series}), npartitions=3)
-            columns = [of_objects(values), series, pd.DataFrame({"a": series}), frame["a"]]
-            if values is of_strings:
-                columns += [pl.Series(values), pa.array(values), pd.Series(values, dtype="string")]
-            for column in columns:
+            for column in (of_objects(values), series, pd.DataFrame({"a": series}), frame["a"]):
                 assert release(column, rng=Randomness(seed=1), **options) == expected, type(column)
+    for column in (pl.Series(of_strings), pa.array(of_strings), pd.Series(of_strings, dtype="string")):
+        with pytest.raises(ValueError, match=r"^values: type [sS]tring: must be numbers$"):
+            release(column, epsilon=1.0, outside="clip")
 
 
 def test_objects_that_are_no_numbers_are_refused_where_floats_are_read() -> None:
