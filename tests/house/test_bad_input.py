@@ -348,7 +348,7 @@ def test_strings_are_refused_as_strings_before_any_warning():
             lambda values=values: fastdp.laplace(values, sensitivity=1, epsilon=1.0),
         ):
             with pytest.raises(
-                ValueError, match=r"^values: (column of strings: |type str: |dtype <U1: must be integers)"
+                ValueError, match=r"^(values|column 'x'): (column of strings: |d?type (str|<U1): must be )"
             ):
                 call()
     with pytest.raises(ValueError, match=r"^values: a list of strings: must be numbers$"):
