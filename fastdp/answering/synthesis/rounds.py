@@ -42,7 +42,7 @@ _TRIPLE_WEIGHT = 0.5  # of a table of three columns beside one of two: it is for
 _SMALLER = 10  # times as small as the last tree may be are those of the rounds
 _MARGIN = 2.0**-40  # for the rounding of shares
 
-Shares = Callable[[Columns], NDArray[np.float64]]
+Shares = Callable[[Iterable[Columns]], Iterable[NDArray[np.float64]]]
 Counter = Callable[[Iterable[Columns]], Mapping[Columns, Counts]]
 
 
@@ -68,7 +68,7 @@ class Rounds:
         self._chosen: list[Candidate] = []
         self._graph = ChordalGraph.of(self._sizes, JunctionTree(self._sizes, plan.forced).cliques)
         columns = [nearest_shares(each.values) for each in singles]
-        self._expected: Shares = lambda these: independent_shares([columns[p] for p in these])
+        self._expected: Shares = lambda tables: (independent_shares([columns[p] for p in each]) for each in tables)
         if plan.held:
             self._fit()
 
@@ -98,7 +98,7 @@ class Rounds:
         """Expect what fits all that is known."""
         tree = JunctionTree(self._sizes, self._graph.edges)
         tables = [*self.tables, *within(tree, self._plan.known)]
-        self._expected = fit_tree(tree, tables, self._total, zeros=self._plan.zeros).distribution.marginal
+        self._expected = fit_tree(tree, tables, self._total, zeros=self._plan.zeros).distribution.marginals
 
     def _candidate(self, columns: Columns) -> Candidate:
         weight = max(self._plan.pairs[pair] for pair in combinations(columns, 2))
@@ -182,11 +182,12 @@ def measure_distances(
 ) -> tuple[Candidate, ...]:  # fmt: skip
     """The candidates with the distances of their tables from what is expected, with noise.
 
-    expected  the shares of a table's cells, as they follow from what has been released
+    expected  the shares of the cells of tables, as they follow from what has been released
     """
+    columns = [each.columns for each in candidates]
     exact = [
-        distance(counts[each.columns], expected_table(expected(each.columns), total, noise.bits), noise.bits)
-        for each in candidates
+        distance(counts[these], expected_table(shares, total, noise.bits), noise.bits)
+        for these, shares in zip(columns, expected(columns), strict=True)
     ]
     noisy: NDArray[np.float64] = noise.added(np.array(exact, np.int64), keys.take())
     return tuple(replace(each, distance=found) for each, found in zip(candidates, noisy.tolist(), strict=True))

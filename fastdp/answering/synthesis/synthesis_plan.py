@@ -276,6 +276,8 @@ def whole_workloads(
     Without a workload of the user's those of all triples and of all pairs of columns, in this order.
     """
     found = []
+    if asked is None and len(sizes) > 1 and prod(sizes) > limits.clique:  # one clique has all columns
+        return ()
     if asked is None:
         orders = [k for k in (3, 2) if k <= len(sizes) and comb(len(sizes), k) <= MOST_PAIRS]
         each: list[Mapping[Columns, float]] = [dict.fromkeys(combinations(range(len(sizes)), k), 1.0) for k in orders]

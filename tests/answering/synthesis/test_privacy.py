@@ -119,11 +119,11 @@ def _unpaid_structure(patch: pytest.MonkeyPatch) -> None:
 
     def true_distances(counts: Any, candidates: Any, expected: Any, total: Any, noise: Any, keys: Any) -> Any:
         made = real(counts, candidates, expected, total, noise, keys)
+        columns = [each.columns for each in made]
         true = [
-            dependences.distance(
-                counts[each.columns], dependences.expected_table(expected(each.columns), total, 8), 8
-            ) for each in made
-        ]  # fmt: skip
+            dependences.distance(counts[these], dependences.expected_table(shares, total, 8), 8)
+            for these, shares in zip(columns, expected(columns), strict=True)
+        ]
         return tuple(replace(each, distance=100.0 * found) for each, found in zip(made, true, strict=True))
 
     real = rounds.measure_distances
@@ -142,7 +142,7 @@ def _true_shares(patch: pytest.MonkeyPatch) -> None:
 
     def shares(counts: Any) -> Any:
         columns = [dependences.nearest_shares(counts[p,] + 0.01) for p in range(3)]
-        return lambda these: dependences.independent_shares([columns[p] for p in these])
+        return lambda tables: (dependences.independent_shares([columns[p] for p in each]) for each in tables)
 
     _changed_distances(patch, lambda counts, expected, total: (shares(counts), total))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -38,6 +39,18 @@ def test_marginals_of_any_columns(seed: int) -> None:
         found = distribution.marginal(columns)
         assert found.shape == tuple(joint.shape[p] for p in columns)
         assert np.abs(found - oracle.marginal(joint, columns)).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_marginals_of_many_tables_are_those_of_each(seed: int) -> None:
+    distribution, joint = made(seed)
+    columns = range(joint.ndim)
+    tables = [each for k in range(4) for each in combinations(columns, k)] + list(combinations(reversed(columns), 2))
+    found = list(distribution.marginals(tables))
+    assert len(found) == len(tables)
+    for these, table in zip(tables, found, strict=True):
+        assert table.shape == tuple(joint.shape[p] for p in these)
+        assert np.abs(table - oracle.marginal(joint, these)).max() < 1e-12
 
 
 @pytest.mark.parametrize("seed", SEEDS)
