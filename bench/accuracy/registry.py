@@ -26,8 +26,17 @@ BEST = "the best other"
 LEAST_SEEDS = 5
 NO_TOPICS = ("registry", "datasets")  # the other modules of this package
 
-Figures = float | Mapping[str, float]
 Measure = TypeVar("Measure", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What stands for the figure of another method that has none: why."""
+
+    why: str
+
+
+Figures = float | Mapping[str, float | Missing]
 
 
 @dataclass(frozen=True)
@@ -93,13 +102,13 @@ class Task:
         if not self.target.limit > 0:
             raise ValueError(f"limit={self.target.limit!r}: must be > 0")
 
-    def run(self, seed: int) -> dict[str, float]:
-        """The figure of every side for this seed."""
+    def run(self, seed: int) -> dict[str, float | Missing]:
+        """The figure of every side for this seed, or why it has none."""
         found = self.measure(seed, **self.parameters)
         figures = dict(found) if isinstance(found, Mapping) else {OURS: found}
-        if OURS not in figures:
-            raise ValueError(f"sides={list(figures)}: must name {OURS!r}")
-        return {side: float(figure) for side, figure in figures.items()}
+        if isinstance(figures.get(OURS, Missing("")), Missing):
+            raise ValueError(f"sides={list(figures)}: must name {OURS!r}, with a figure")
+        return {side: each if isinstance(each, Missing) else float(each) for side, each in figures.items()}
 
 
 _TASKS: dict[str, Task] = {}

@@ -4,11 +4,11 @@ columns of a known network, and a hundred columns whose synthesis is the prior o
 from __future__ import annotations
 
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from fastdp import Domain, Randomness, marginals
 from fastdp.answering.marginal_counts import count_tables
 from fastdp.records.encoding import histogram
 
-from ..cases.registry import beside
+from ..cases.registry import PeerSide, beside
 from ..harness.child import Child, PeerError
 from ..harness.environments import PEERS
 from .datasets import Array, adults, census, module_of
-from .registry import BEST, Reported, at_least, at_most, task
+from .registry import BEST, Missing, Reported, at_least, at_most, task
 
 PRICE: dict[str, Any] = {"delta": 1e-6, "neighbors": "add-remove"}
 SOURCE = "measured once, on a table with other bins"
@@ -125,50 +125,73 @@ for _columns, _targets in TARGETS.items():
 
 OTHERS = (beside("mbi", "aim"), beside("smartnoise_synth", "mst"))
 _SHARED: dict[str, Any] = {"columns": 13, "epsilon": 1.0}
-_CALL_SECONDS = 600.0  # of another library
+_CALL_SECONDS = 1200.0  # of another library: AIM has taken 400 beside other work
+
+
+class Made(NamedTuple):
+    """What another library made: its records, and the seconds that it took on one core."""
+
+    records: Array
+    seconds: float
 
 
 @cache
-def _by_others() -> dict[str, tuple[Array, float]]:
-    """One run of each that is installed: as many records as there are, and the seconds on one core."""
-    real, _, domain = _halves(13)
-    found = {}
-    for side in OTHERS:
-        peer = PEERS[side.peer]
-        if peer.why_not() is not None:
-            continue
-        with TemporaryDirectory() as folder:
-            np.save(f"{folder}/records.npy", real)
-            files = {"records": f"{folder}/records.npy", "to": f"{folder}/made.npy"}
-            public = {"sizes": list(domain.sizes), "epsilon": 1.0, "delta": PRICE["delta"]}
-            try:
-                with closing(Child(peer.python, peer.script, call_seconds=_CALL_SECONDS)) as child:
-                    child.prepare(side.task, len(real), files | public)
-                    seconds = child.run(1)
-            except PeerError:  # too slow here, or out of memory: a figure less, as if it were not installed
-                continue
-            found[f"{side.task.upper()}, {side.name}, one run"] = np.load(f"{folder}/made.npy"), seconds
-    return found
+def _by_others() -> dict[str, Made | Missing]:
+    """One run of each: as many records as there are; or why there are none."""
+    return {f"{side.task.upper()}, {side.name}, one run": _by_other(side) for side in OTHERS}
 
 
-def _beside_others(seed: int, *, which: str) -> dict[str, float]:
+def _by_other(side: PeerSide) -> Made | Missing:
+    peer = PEERS[side.peer]
+    if (why := peer.why_not()) is not None:
+        return Missing(why)
     real, _, domain = _halves(13)
-    others = {} if seed else _by_others()
-    if which == "seconds":
-        how: dict[str, Any] = {"epsilon": 1.0, "rng": Randomness(seed=seed), **PRICE}
-        threads = fastdp.get_num_threads()
-        fastdp.set_num_threads(1)
+    with TemporaryDirectory() as folder:
+        np.save(f"{folder}/records.npy", real)
+        files = {"records": f"{folder}/records.npy", "to": f"{folder}/made.npy"}
+        public = {"sizes": list(domain.sizes), "epsilon": 1.0, "delta": PRICE["delta"]}
         try:
-            start = perf_counter()
-            fastdp.synthesize(real, domain, **how).sample(len(real), Randomness(seed=seed))
-            seconds = perf_counter() - start
-        finally:
-            fastdp.set_num_threads(threads)
-        return {"fastdp": seconds} | {name: taken for name, (_, taken) in others.items()}
-    sides = {"fastdp": _synthetic(seed, **_SHARED)} | {name: records for name, (records, _) in others.items()}
+            with closing(Child(peer.python, peer.script, call_seconds=_CALL_SECONDS)) as child:
+                child.prepare(side.task, len(real), files | public)
+                seconds = child.run(1)
+        except PeerError as error:
+            return Missing(str(error))
+        return Made(np.load(f"{folder}/made.npy"), seconds)
+
+
+def _beside_others(seed: int, *, which: str) -> dict[str, float | Missing]:
+    figure = _seconds if which == "seconds" else partial(_figure, which)
+    others = {} if seed else _by_others()
+    known: dict[str, float | Missing] = {
+        name: made if isinstance(made, Missing) else figure(made) for name, made in others.items()
+    }
+    ours = _timed(seed) if which == "seconds" else Made(_synthetic(seed, **_SHARED), 0.0)
+    return {"fastdp": figure(ours), **known}
+
+
+def _seconds(made: Made) -> float:
+    return made.seconds
+
+
+def _figure(which: str, made: Made) -> float:
+    real, _, domain = _halves(13)
     if which == "AUC":
-        return {name: _scores(records, 13)["AUC"] for name, records in sides.items()}
-    return {name: _distance(real, records, domain.sizes, int(which[0])) for name, records in sides.items()}
+        return _scores(made.records, 13)["AUC"]
+    return _distance(real, made.records, domain.sizes, int(which[0]))
+
+
+def _timed(seed: int) -> Made:
+    """Ours, on one thread."""
+    real, _, domain = _halves(13)
+    threads = fastdp.get_num_threads()
+    fastdp.set_num_threads(1)
+    try:
+        start = perf_counter()
+        made = fastdp.synthesize(real, domain, epsilon=1.0, rng=Randomness(seed=seed), **PRICE)
+        records = made.sample(len(real), Randomness(seed=seed), codes=True)
+        return Made(records, perf_counter() - start)
+    finally:
+        fastdp.set_num_threads(threads)
 
 
 for _which in ("AUC", "2-way", "3-way", "seconds"):

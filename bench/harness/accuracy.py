@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from ...support import machine
 from ...support.progress import Progress, Report, reporting
 from ..accuracy import datasets
-from ..accuracy.registry import OURS, Task, choose
+from ..accuracy.registry import OURS, Missing, Task, choose
 from .environments import install
 from .results import FORMAT, ResultsError, commit, now, read_json, write_lines
 
@@ -52,6 +52,7 @@ class AccuracyRow:
     bound: float | None  # the limit as a number
     verdict: str  # "holds", "falls short", "not judged", or why there is no figure
     seconds: float  # that all seeds took
+    missing: Mapping[str, str] = field(default_factory=dict)  # other methods that have no figure: why
 
     def loses_to(self, other: Side) -> bool:
         """Whether another method is better."""
@@ -116,9 +117,9 @@ def run(
     with reporting(progress, "accuracy") as report:
         for one in chosen:
             start = perf_counter()
-            found, why = _figures(one, quick, report, done, total)
+            found, missing, why = _figures(one, quick, report, done, total)
             done += _seeds(one, quick)
-            rows.append(judge(one, found, why, quick=quick, seconds=perf_counter() - start))
+            rows.append(judge(one, found, why, quick=quick, seconds=perf_counter() - start, missing=missing))
             if why is None:
                 measured.append({"task": one.name, "figures": found})
             else:
@@ -167,24 +168,29 @@ def _seeds(one: Task, quick: bool) -> int:
 
 def _figures(
     one: Task, quick: bool, report: Report, done: int, total: int
-) -> tuple[dict[str, list[float]], str | None]:
-    """The figures of every seed, by side; or why there are none."""
+) -> tuple[dict[str, list[float]], dict[str, str], str | None]:
+    """The figures of every seed, by side, why sides have none, and why there are none at all."""
     found: dict[str, list[float]] = {}
+    missing: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of seeds, and of accuracy, which is what is measured
         for seed in range(_seeds(one, quick)):
             report(done + seed, total, one.work)
             try:
                 for side, figure in one.run(seed).items():
-                    found.setdefault(side, []).append(figure)
+                    if isinstance(figure, Missing):
+                        missing[side] = figure.why
+                    else:
+                        found.setdefault(side, []).append(figure)
             except Exception as error:  # a cell of the table, not the end of the run
-                return {}, f"{type(error).__name__}: {error}"
-    return found, None
+                return {}, {}, f"{type(error).__name__}: {error}"
+    return found, {side: why for side, why in missing.items() if side not in found}, None
 
 
 def judge(
-    one: Task, found: Mapping[str, list[float]], why: str | None, *, quick: bool = False, seconds: float = 0.0
-) -> AccuracyRow:
+    one: Task, found: Mapping[str, list[float]], why: str | None, *, quick: bool = False, seconds: float = 0.0,
+    missing: Mapping[str, str] | None = None,
+) -> AccuracyRow:  # fmt: skip
     """The row of a task: medians beside the target."""
     medians = {side: float(np.median(figures)) for side, figures in found.items()}  # NaN where one is
     ours = medians.pop(OURS, None)
@@ -213,4 +219,5 @@ def judge(
         bound=bound,
         verdict=why or ("not judged" if quick else "holds" if holds else "falls short"),
         seconds=seconds,
+        missing=missing or {},
     )

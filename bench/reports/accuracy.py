@@ -66,7 +66,7 @@ def versions(report: AccuracyReport) -> str:
 
 
 def table(rows: Sequence[AccuracyRow], *, sources: bool = True) -> Table:
-    """A line for each row, and one for each further method, with where its figure is from."""
+    """A line for each row, and one for each further method, with where its figure is from, or why it has none."""
     columns = (
         Column("task"),
         Column("records"),
@@ -85,6 +85,9 @@ def table(rows: Sequence[AccuracyRow], *, sources: bool = True) -> Table:
         for other in more:
             blank = (cell(), cell(), cell(), *_other(row, other, sources), cell(), cell())
             lines.append(Line(blank, group=row.room, continues=True))
+        for name, why in row.missing.items():
+            absent = (cell(), cell(), cell(), cell(name, why), cell("none", tone="failed"), cell(), cell())
+            lines.append(Line(absent, group=row.room, continues=True))
     return Table(columns, tuple(lines))
 
 

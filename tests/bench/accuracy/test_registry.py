@@ -13,8 +13,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp.bench.accuracy import datasets, registry
-from fastdp.bench.accuracy.registry import BEST, OURS, Reported, Task, at_least, at_most, choose, task, tasks, topics
+from fastdp.bench.accuracy import datasets, registry, synthesis
+from fastdp.bench.accuracy.registry import (
+    BEST,
+    OURS,
+    Missing,
+    Reported,
+    Task,
+    at_least,
+    at_most,
+    choose,
+    task,
+    tasks,
+    topics,
+)
 from fastdp.bench.harness import accuracy
 from fastdp.bench.harness.results import ResultsError
 from fastdp.bench.reports import accuracy as shown
@@ -140,6 +152,29 @@ def test_a_loss_shows() -> None:
     assert tones == ["bad", "plain"]
     more = accuracy.judge(example(target=at_least(0.3)), {OURS: [0.45] * 5, "other": [0.6] * 5}, None)
     assert [more.loses_to(other) for other in more.others] == [True, False]
+
+
+def test_another_method_without_a_figure_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def measure(seed: int, scale: float) -> dict[str, Any]:
+        return {OURS: 0.1, "one": 0.2, "two": Missing("took longer than 9 s"), "late": 0.5 if seed else Missing("x")}
+
+    report = run(monkeypatch, example(measure=measure))
+    (row,) = report.rows
+    assert row.missing == {"two": "took longer than 9 s"}
+    assert {other.name for other in row.others} == {"one", "late", "a library"}
+    assert "took longer than 9 s" in shown.markdown(report)
+    report.write(tmp_path / report.name)
+    assert accuracy.load(tmp_path / report.name).rows[0].missing == row.missing
+    alone = run(monkeypatch, example(measure=lambda seed, scale: {OURS: Missing("no")}))
+    assert "must name 'fastdp', with a figure" in alone.rows[0].verdict
+
+
+def test_a_library_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FASTDP_PEERS_DIR", str(tmp_path))
+    for side in synthesis.OTHERS:
+        made = synthesis._by_other(side)
+        assert isinstance(made, Missing)
+        assert "not installed" in made.why
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *made: Task, **options: Any) -> accuracy.AccuracyReport:
