@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..privacy.accounted import Accounted
 from ..randomness.keys import Randomness, fresh_key
+from ..records.bins import spread_in_bins
 from ..records.domain import Domain, code_type, display_count
 from ..support.checks import check_fits, flag, integer, items_of, one_of
 from ..support.frozen import Frozen
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 Library = Literal["pandas", "polars", "pyarrow"]
 LIBRARIES = ("pandas", "polars", "pyarrow")
+_NUMBERS = 1 << 32  # and above: streams of numbers within bins; records are drawn by fewer
 
 
 @public_as("fastdp")
@@ -220,11 +223,12 @@ class SyntheticDistribution(Frozen, Accounted):
     def sample(self, n: int, rng: Randomness | None = None, *, codes: bool = False) -> NDArray[Any]:
         """n records as the domain declares them, which is how everything here reads them.
 
-        Where an attribute has labels the records hold labels, elsewhere codes. The array lies in memory column by
-        column. The same key gives the same records for any number of threads. Records are independent, and those of a
-        shorter sample are the first of a longer one; not so where the distribution is one on a junction tree. There
-        each record has the law of the distribution, but how many have the same values in a clique's columns is the
-        expected number, rounded up or down at random: tables of the sample are nearer to the distribution.
+        Where an attribute has labels the records hold labels, elsewhere codes; where it has bins, numbers that are
+        spread evenly over their bin, or the number next to its edge in one without an end. The array lies in memory
+        column by column. The same key gives the same records for any number of threads. Records are independent, and
+        those of a shorter sample are the first of a longer one; not so where the distribution is one on a junction
+        tree. There each record has the law of the distribution, but how many have the same values in a clique's columns
+        is the expected number, rounded up or down at random: tables of the sample are nearer to the distribution.
 
         Parameters
         ----------
@@ -247,28 +251,49 @@ class SyntheticDistribution(Frozen, Accounted):
                      that are numbers; 10 ns for each other one. Blocks of more than 2^24 cells: a microsecond a record.
                  On a junction tree 30 ns a record and clique
         """
-        kind = np.result_type(*map(code_type, self.domain.sizes))
         coded = flag("codes", codes) or self.domain.labels.count(None) == len(self.domain)
-        n = self._count(n, kind.itemsize if coded else kind.itemsize + 16)
-        if self._tables is None:
-            (first, *_) = self._parts
-            self._tables = first if isinstance(first, TreePart) else AliasTables(self.domain, self._products)
-        out = np.empty((len(self.domain), n), kind)
-        self._tables.sample_into(fresh_key(rng), out)
+        n = self._count(n, self._kind.itemsize if coded else self._kind.itemsize + 16)
+        key = fresh_key(rng)
+        out = self._drawn(key, n)
         if coded:
             return out.T
-        columns = [self.domain.decode_column(j, column) for j, column in enumerate(out)]
+        columns = [self._decoded(key, j, column) for j, column in enumerate(out)]
         records = np.empty(out.shape, _common_type([column.dtype for column in columns]))
         for j, column in enumerate(columns):
             records[j] = column
         return records.T
 
+    @property
+    def _kind(self) -> np.dtype[Any]:
+        """The type that holds all codes."""
+        return np.result_type(*map(code_type, self.domain.sizes))
+
+    def _drawn(self, key: NDArray[np.uint32], n: int) -> NDArray[Any]:
+        """Codes of n records, a row for each attribute."""
+        if self._tables is None:
+            (first, *_) = self._parts
+            self._tables = first if isinstance(first, TreePart) else AliasTables(self.domain, self._products)
+        out = np.empty((len(self.domain), n), self._kind)
+        self._tables.sample_into(key, out)
+        return out
+
+    def _decoded(self, key: NDArray[np.uint32], position: int, codes: NDArray[Any]) -> NDArray[Any]:
+        """Labels of codes; numbers that are spread over their bins, each by a word of a stream of its attribute."""
+        bins = self.domain.bins[position]
+        if bins is None:
+            return self.domain.decode_column(position, codes)
+        from ..kernels.words import words_into
+
+        words = np.empty(codes.size, np.uint64)
+        words_into(key, _NUMBERS + position, 0, words)
+        return spread_in_bins(bins, codes, words)
+
     def to_frame(self, n: int | None = None, rng: Randomness | None = None, *, library: Library = "pandas") -> Any:
         """A data frame of sampled records.
 
         Labels that are strings become categories, in the order of the domain (an Enum in polars, a dictionary in
-        Arrow); other labels keep their type, and codes are int64. The label None is a missing entry. Everything here
-        reads it back. The same key gives the same records in all libraries.
+        Arrow); other labels keep their type, numbers are spread evenly over their bins, and codes are int64. The label
+        None is a missing entry. Everything here reads it back. The same key gives the same records in all libraries.
 
         Parameters
         ----------
@@ -297,7 +322,9 @@ class SyntheticDistribution(Frozen, Accounted):
                 raise ValueError("n: must be given, as there is no public number of records")
             n = self.n
         n = self._count(n, 17)  # a code, a number or label, and the library's copy
-        return frame_of_codes(library, self.domain, dict(enumerate(self.sample(n, rng, codes=True).T)), {}, made)
+        key = fresh_key(rng)
+        codes = dict(enumerate(self._drawn(key, n)))
+        return frame_of_codes(library, self.domain, codes, {}, made, partial(self._decoded, key))
 
     # --- showing and pickling
 
@@ -371,9 +398,14 @@ def library_of(library: Any) -> Any:
 
 
 def frame_of_codes(
-    library: Any, domain: Domain, codes: Mapping[int, NDArray[Any]], more: Mapping[str, Any], made: Any = None
-) -> Any:
-    """A data frame with a column for each attribute, by its position, and more columns."""
+    library: Any, domain: Domain, codes: Mapping[int, NDArray[Any]], more: Mapping[str, Any], made: Any = None,
+    decode: Callable[[int, NDArray[Any]], NDArray[Any]] | None = None,
+) -> Any:  # fmt: skip
+    """A data frame with a column for each attribute, by its position, and more columns.
+
+    decode  what the codes of an attribute stand for, if not what the domain says
+    """
+    decode = decode or domain.decode_column
     made = library_of(library) if made is None else made
     columns: dict[str, Any] = {}
     for j, of in codes.items():
@@ -387,7 +419,7 @@ def frame_of_codes(
             places[[label is None for label in labels]] = _MISSING
             columns[name] = _CATEGORIES[library](made, places[of], known)
             continue
-        columns[name] = domain.decode_column(j, of)
+        columns[name] = decode(j, of)
         if None in labels and {type(label) for label in known} in ({bool}, {int}, {float}):
             columns[name] = _WITH_MISSING[library](made, columns[name].tolist(), known)
     return _FRAMES[library](made, columns | dict(more))

@@ -1,4 +1,4 @@
-"""Edges of bins as users give them, checked, and a number in the middle of each bin."""
+"""Edges of bins as users give them, checked, and numbers in each bin: in its middle, or spread over it."""
 
 from __future__ import annotations
 
@@ -85,3 +85,23 @@ def middles_of(edges: NDArray[Any]) -> list[Any]:
     if middles[0] == -inf:
         middles[0] = nextafter(float(high[0]), -inf) if high[0] < inf else 0.0
     return middles
+
+
+def numbers_within(edges: NDArray[Any], codes: NDArray[Any], words: NDArray[np.uint64]) -> NDArray[Any]:
+    """A number of each of these bins, spread evenly over it by a uniform word: from the lower edge on, and below the
+    upper one. Of a bin without an end, the number that `middles_of` has."""
+    low, high, middle = edges[codes], edges[1:][codes], np.array(middles_of(edges), edges.dtype)[codes]
+    shares = (words >> np.uint64(11)) * 2.0**-53
+    if edges.dtype == np.float64:
+        with np.errstate(over="ignore", invalid="ignore"):
+            width = high - low
+            inside = np.minimum(low + shares * width, np.nextafter(high, -inf))
+        floats: NDArray[Any] = np.where(np.isfinite(width), inside, middle)
+        return floats
+    a, b = low.view(np.int64), high.view(np.int64)
+    most = b.view(np.uint64) - a.view(np.uint64) - np.uint64(1)
+    steps = np.minimum((shares * (most + 1.0)).astype(np.uint64), most)
+    numbers: NDArray[Any] = (a.view(np.uint64) + steps).view(edges.dtype)
+    if edges.dtype == np.int64:
+        numbers = np.where((low < -MAX_INT64) | (high == MAX_INT64), middle, numbers)
+    return numbers

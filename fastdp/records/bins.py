@@ -32,7 +32,7 @@ from ..support.progress import Progress
 from ..support.public_paths import public_as
 from ..support.shown import shown
 from ..support.threads import run_chunks
-from .bin_edges import INSTANT, checked_edges, is_open, middles_of
+from .bin_edges import INSTANT, checked_edges, is_open, middles_of, numbers_within
 from .bin_search import Search, search_of_floats, search_of_integers
 from .outside_domain import is_missing
 
@@ -391,6 +391,17 @@ def end_in_bins(bins: Bins, name: str, high: Any) -> int:
     """The last bin of the numbers up to `high`: the bin that holds it; -1 below the first edge."""
     most = bins._number(name, high)
     return -1 if most < bins._limits[0] else bins._place(most)
+
+
+def spread_in_bins(bins: Bins, codes: NDArray[Any], words: NDArray[np.uint64]) -> NDArray[Any]:
+    """Numbers of these bins, each spread evenly over its bin by a uniform word; None of missing entries, dates and all
+    that is beside None as objects."""
+    gaps = codes == bins.edges.size - 1
+    numbers = numbers_within(bins.edges, np.where(gaps, 0, codes), words)
+    if numbers.dtype == INSTANT or gaps.any():
+        numbers = numbers.astype(object)
+        numbers[gaps] = None
+    return numbers
 
 
 def codes_in_bins(bins: Bins, name: str, entries: Entries, outside: Outside, dtype: Any) -> NDArray[Any]:

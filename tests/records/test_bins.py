@@ -20,6 +20,7 @@ import fastdp
 from fastdp import Bins, Domain, DomainError
 from fastdp.kernels.bins import find_float_bins_into, find_integer_bins_into
 from fastdp.kernels.number_line import BEYOND, NAN
+from fastdp.records.bins import spread_in_bins
 from fastdp.records.encoding import histogram
 from fastdp.records.even_bins import counter_of
 
@@ -539,3 +540,44 @@ def test_bad_purchases(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Bins.quantiles(np.arange(50.0), **{"bins": 4, "epsilon": 1.0} | options, budget=budget)
     assert not budget.releases
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [0.0, 0.5, 8.0], [-1e308, 1e308], [5e-324, 1e-323], [1.0, float(np.nextafter(1.0, 2.0)), 2.0], [0, 1, 10, 95],
+        [-(2**62), 2**62], [float("-inf"), 0.0, 1.0, float("inf")], [-(2**63), 5, 6, 2**63 - 1],
+        np.array(["2020-01-01", "2020-02-01", "2021-01-01"], "datetime64[us]"),
+    ],
+)  # fmt: skip
+def test_numbers_are_spread_over_their_bins(edges: Any) -> None:
+    bins = Bins(edges, missing=True)
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**64, 3000, dtype=np.uint64)
+    words[:2] = 0, 2**64 - 1
+    last = bins.size - 1
+    for code in range(last):
+        codes = np.full(words.size, code, np.uint8)
+        numbers = spread_in_bins(bins, codes, words)
+        assert (Domain(x=bins).encode_column(0, numbers) == code).all()
+    mixed = spread_in_bins(bins, np.array([0, last, 0], np.uint8), words[:3])
+    assert mixed[1] is None
+    assert mixed[0] is not None
+
+
+def test_floats_are_even_within_a_bin() -> None:
+    words = np.random.default_rng(4).integers(0, 2**64, 30_000, dtype=np.uint64)
+    numbers = spread_in_bins(Bins([1.0, 3.0, 4.0]), np.zeros(30_000, int), words)
+    assert abs(numbers.mean() - 2) < 5 * (1 / 3 / 30_000) ** 0.5
+    assert np.histogram(numbers, 4, (1, 3))[0] == pytest.approx(7500, abs=400)
+
+
+def test_unit_bins_of_integers_have_one_number_each() -> None:
+    words = np.random.default_rng(2).integers(0, 2**64, 77, dtype=np.uint64)
+    assert spread_in_bins(Bins(range(18, 96)), np.arange(77), words).tolist() == list(range(18, 95))
+
+
+def test_integers_of_a_bin_are_all_as_likely() -> None:
+    words = np.random.default_rng(3).integers(0, 2**64, 30_000, dtype=np.uint64)
+    counts = np.bincount(spread_in_bins(Bins([0, 3, 100]), np.zeros(30_000, int), words))
+    assert abs(counts - 10_000).max() < 400  # 4.9 standard deviations
