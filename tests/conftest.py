@@ -76,7 +76,7 @@ def _run_python() -> Callable[..., str]:
     return run_python
 
 
-@pytest.fixture(params=["haswell", "x86-64"], ids=["AVX2", "plain x86-64"], scope="session")
+@pytest.fixture(params=["haswell", "x86-64"], ids=["AVX2", "plain-x86-64"], scope="session")
 def fingerprint_elsewhere(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
     """Call `fingerprint()` of a test file in a process whose code is compiled for a lesser CPU than this one."""
     cpu: str = request.param

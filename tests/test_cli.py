@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import fastdp
 from fastdp.cli import main
 from fastdp.demo import CHAPTERS, demo
 from fastdp.kernels.requirements import NO_COMPILER
-from fastdp.support import machine
+from fastdp.support import extensions, machine, warmup_processes
 from fastdp.support.progress import reporting
 
 
@@ -123,9 +123,12 @@ def test_info_follows_the_cpu_that_numba_is_told() -> None:
 # --- warmup
 
 
-def test_warmup_says_what_it_compiles() -> None:
+def test_warmup_says_what_it_compiles_prints_nothing_and_charges_nobody(capfd: pytest.CaptureFixture[str]) -> None:
     seen: list[tuple[int, int, str]] = []
-    fastdp.warmup(progress=lambda *now: seen.append(now))
+    with fastdp.Budget(epsilon=1) as budget:
+        fastdp.warmup(progress=lambda *now: seen.append(now))
+    assert capfd.readouterr() == ("", "")
+    assert budget.spent == fastdp.PureDP(0)
     total = len(seen) - 1
     assert [done for done, _, _ in seen] == list(range(total + 1))
     assert {t for _, t, _ in seen} == {total}
@@ -159,9 +162,25 @@ assert (after.hits, after.misses, after.private) == (before.hits, before.misses,
     assert done.returncode == 0, done.stderr
 
 
-def test_the_command_warms_up_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("restored_threads")
+def test_the_command_warms_up_all_rooms_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def in_processes(rooms: Iterable[str], processes: int, progress: Any) -> tuple[int, int]:
+        asked.append((tuple(rooms), processes))
+        return 3, 4
+
+    monkeypatch.setattr(warmup_processes, "warmup_in_processes", in_processes)
+    fastdp.set_num_threads(2)
     assert main(["warmup"]) == 0
+    assert re.search(r"ready in .* 3 kernels compiled, 4 loaded", capsys.readouterr().out)
+    assert asked == [(extensions.names("warmup"), 2)]
+    fastdp.set_num_threads(1)
+    assert main(["warmup", "noise"]) == 0
     assert "ready in" in capsys.readouterr().out
+    assert len(asked) == 1
 
 
 def test_the_command_compiles_in_several_processes(tmp_path: Path) -> None:
@@ -221,7 +240,7 @@ def test_no_progress_says_nothing(silent: Any, capsys: pytest.CaptureFixture[str
 
 
 def test_nothing_is_printed_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:
-    fastdp.warmup()
+    fastdp.warmup(rooms="noise")
     assert capfd.readouterr() == ("", "")
 
 

@@ -335,12 +335,6 @@ def test_an_argument_replaces_the_block():
         lap(budget=1.0)
 
 
-def test_warming_up_charges_nobody():
-    with Budget(epsilon=1) as budget:
-        fastdp.warmup()
-    assert budget.spent == PureDP(0)
-
-
 # --- blocks
 
 
