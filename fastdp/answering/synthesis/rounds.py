@@ -66,7 +66,7 @@ class Rounds:
         self.spent: list[Noise] = list(plan.singles)
         self.count = 0
         self._chosen: list[Candidate] = []
-        self._graph = ChordalGraph.of(self._sizes, JunctionTree(self._sizes, plan.forced).cliques)
+        self._graph = self._forced()
         columns = [nearest_shares(each.values) for each in singles]
         self._expected: Shares = lambda tables: (independent_shares([columns[p] for p in each]) for each in tables)
         if plan.held:
@@ -159,16 +159,31 @@ class Rounds:
             self.spent.append(noise)
             self.known[each.columns] = noise.mu**2
 
+    def _forced(self) -> ChordalGraph:
+        """The edges that there must be."""
+        return ChordalGraph.of(self._sizes, JunctionTree(self._sizes, self._plan.forced).cliques)
+
     def _planned(self, candidates: Sequence[Candidate], sigma: float) -> Plan:
-        """The tables to measure: those that at least may have less noise than there are records."""
+        """The tables to measure: those that at least may have less noise than there are records.
+
+        With the tables of the rounds, or, if that is worth more, with those of them that are chosen again among all:
+        in small trees they were the best.
+        """
         mu = self._mu(Fraction(self._plan.rest(self.spent)) ** 2)
         if mu <= LEAST_MU:
             return Plan(tuple(self._chosen), self._graph.edges, 0.0)
-        noisiness = Noisiness(self._sizes, self.pairs, mu)
+        limits, none = self._plan.limits, Noisiness(self._sizes, self.pairs, mu)
+        useful = [each for each in candidates if MEAN_NOISE * each.cells / mu < 2 * self._total]
+        noisiness = none.copy()
         for each in self._chosen:
             noisiness.add(each)
-        useful = [each for each in candidates if MEAN_NOISE * each.cells / mu < 2 * self._total]
-        return plan_tables(self._graph, useful, noisiness, sigma, self._plan.limits)
+        kept = plan_tables(self._graph, useful, noisiness, sigma, limits)
+        if not self._chosen:
+            return kept
+        before = {each.columns for each in self._chosen}
+        every = [*self._chosen, *(each for each in useful if each.columns not in before)]
+        anew = plan_tables(self._forced(), every, none, sigma, limits)
+        return anew if anew.value > kept.value + sum(each.gain for each in self._chosen) else kept
 
 
 def measured_table(columns: Columns, counts: Counts, noise: Noise, keys: ChargedKeys) -> Measured:

@@ -207,7 +207,7 @@ def synthesize(
 def _fitted(plan: SynthesisPlan, measured: Measurements, guarantee: Any) -> SynthesizedDistribution:
     tree = JunctionTree(measured.sizes(plan), measured.plan.edges)
     if measured.residuals is None:
-        tables = [*measured.tables, *within(tree, plan.known)]
+        tables = within(tree, [*measured.tables, *plan.known])
         fit = fit_tree(tree, tables, measured.total, zeros=plan.zeros)
     else:
         fit = fit_residuals(tree, measured.residuals, measured.total, zeros=plan.zeros)

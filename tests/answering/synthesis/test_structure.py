@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, permutations
 from math import prod
 
 import numpy as np
 import pytest
 
+from fastdp import Domain
+from fastdp.answering.synthesis import rounds
 from fastdp.answering.synthesis.chordal_graph import ChordalGraph, Limits
 from fastdp.answering.synthesis.junction_tree import JunctionTree
+from fastdp.answering.synthesis.known_tables import within
+from fastdp.answering.synthesis.measured import Measured
 from fastdp.answering.synthesis.structure import (
     MEAN_NOISE,
     Candidate,
@@ -17,6 +22,8 @@ from fastdp.answering.synthesis.structure import (
     plan_tables,
     shares_of,
 )
+
+from .scripted import plan_of
 
 ROOM = Limits(10**9, 10**9)
 
@@ -216,3 +223,18 @@ def test_shares_are_the_best(seed: int) -> None:
 def test_shares_of_nothing_that_counts_are_equal() -> None:
     assert shares_of([0.0, 0.0], [0.0, 0.0], 1.0) == pytest.approx([0.5, 0.5])
     assert shares_of([1.0, 0.0], [0.0, 0.0], 1.0) == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.parametrize("gain", [4000.0, 5.0])
+def test_tables_of_rounds_make_room_for_those_that_bring_more(gain: float) -> None:
+    plan = replace(plan_of(Domain(a=6, b=6, c=6), "add-remove"), limits=Limits(36, 42))  # of pairs one alone
+    singles = [Measured((p,), np.full(6, 1000.0), 1.0) for p in range(3)]
+    first, other = Candidate((0, 1), 36, 1.0, 500.0), Candidate((1, 2), 36, 1.0, gain)
+    of = rounds.Rounds(plan, singles, 6000.0)
+    of.pairs, of._chosen = (first, other, Candidate((0, 2), 36, 1.0, 0.0)), [first]
+    assert of._graph.add((0, 1), plan.limits)
+    found = of._planned([other], 1e-9)
+    assert found.edges == (((1, 2),) if gain > 500 else ((0, 1),))
+    tree = JunctionTree((6, 6, 6), found.edges)
+    before = Measured((0, 1), np.full((6, 6), 1000 / 6), 1.0)
+    assert [each.columns for each in within(tree, [before])] == ([(0,), (1,)] if gain > 500 else [(0, 1)])
