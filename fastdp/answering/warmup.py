@@ -23,7 +23,6 @@ from .running_sums import CorrelatedNoise
 from .synthesis.junction_tree import JunctionTree
 from .synthesis.measured import Measured
 from .synthesis.tree_fit import fit_tree
-from .synthesis.tree_sampling import sample_into
 from .synthetic_distribution import SyntheticDistribution
 
 
@@ -84,7 +83,7 @@ def _fit_on_tree() -> None:
     measured = [Measured((0, 1), np.ones((2, 3)), 1.0), Measured((2,), np.ones(2), 1.0)]
     fitted = fit_tree(tree, measured, 6.0, steps=2).distribution
     for kind in (np.uint8, np.uint16):
-        sample_into(fitted, np.zeros(8, np.uint32), np.empty((3, 4), kind))
+        fitted.sample_into(np.zeros(8, np.uint32), np.empty((3, 4), kind))
 
 
 def _count() -> None:

@@ -20,6 +20,7 @@ from .junction_tree import MOST_CELLS, JunctionTree
 from .merged_values import Merge
 from .tree_distribution import TreeDistribution
 from .tree_layout import layout_of
+from .tree_sampling import sample_shares
 
 
 class MergedTree(Frozen):
@@ -55,6 +56,17 @@ class MergedTree(Frozen):
             p: self.merges[p].mean(np.asarray(values, np.float64)) if p in self.merges else values
             for p, values in allowed.items()
         })  # fmt: skip
+
+    def sample_into(self, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
+        """Codes of records, as of a tree; values that are one are told apart in the end, each by as many records as its
+        share."""
+        self.merged.sample_into(key, out)
+        for k, (p, merge) in enumerate(self.merges.items()):
+            rare, at = merge.rare, np.flatnonzero(out[p] == merge.size - 1)
+            stream, shares = len(self.tree.cliques) + k, np.ascontiguousarray(merge.shares[rare])
+            common = np.flatnonzero(merge.codes != merge.size - 1)
+            out[p] = np.append(common, 0)[out[p]]
+            out[p, at] = rare[sample_shares(shares, at.size, key, stream)]
 
     @cached_property
     def whole(self) -> TreeDistribution:

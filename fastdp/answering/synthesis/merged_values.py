@@ -95,10 +95,9 @@ def merged_plan(plan: SynthesisPlan, merges: Mapping[int, Merge]) -> SynthesisPl
     sizes = {name: merges[p].size if p in merges else plan.domain.sizes[p] for p, name in enumerate(plan.domain.names)}
     domain, mu = Domain(sizes), plan.rest([plan.singles[p] for p in merges])
     pairs = pairs_of(domain.sizes, plan.weights, plan.limits, plan.room)
-    method = plan.method
-    distances = None if method == "network" else distances_of(domain.sizes, pairs, mu, plan.singles, plan.neighbors)
+    distances = distances_of(domain.sizes, pairs, mu, plan.singles, plan.neighbors, plan.method)
     asked: Mapping[Columns, float] | None = plan.weights if plan.asked else None
-    whole = () if method == "network" else whole_workloads(domain.sizes, asked, plan.forced, plan.limits, plan.room)
+    whole = whole_workloads(domain.sizes, asked, plan.forced, plan.limits, plan.room, plan.method)
     return replace(
         plan, domain=domain, mu=mu, pairs=pairs, distances=distances, whole=whole, many_valued=(),
     )  # fmt: skip

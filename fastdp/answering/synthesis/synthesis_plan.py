@@ -158,22 +158,24 @@ def synthesis_plan(
     each = [root_down(for_singles * Fraction(float(share))) for share in shares / (shares.sum() * (1 + 1e-12))]
     changed = squared_change(neighbors)
     singles = tuple(noise_of(part, changed, changed) for part in each)
-    distances = distances_of(domain.sizes, pairs, mu, singles, neighbors) if method != "network" else None
+    distances = distances_of(domain.sizes, pairs, mu, singles, neighbors, method)
     guarantee = AllOf(ApproxDP(epsilon, delta, neighbors=neighbors), GaussianDP(mu, neighbors=neighbors))
     forced, asked = [*(each.columns for each in zeros), *held], workload is not None
-    whole = whole_workloads(domain.sizes, weights if asked else None, forced, limits, room)
+    whole = whole_workloads(domain.sizes, weights if asked else None, forced, limits, room, method)
     return SynthesisPlan(
         domain=domain, neighbors=neighbors, guarantee=guarantee, mu=mu, singles=singles, pairs=pairs,
-        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole if method != "network" else (),
-        method=method, known=known, held=held, weights=weights, asked=asked, many_valued=many_valued,
+        distances=distances, limits=limits, zeros=zeros, room=room, whole=whole, method=method, known=known,
+        held=held, weights=weights, asked=asked, many_valued=many_valued,
     )  # fmt: skip
 
 
 def distances_of(
-    sizes: Sequence[int], pairs: Mapping[Pair, float], mu: float, singles: Sequence[Priced], neighbors: Neighbors
-) -> Noise | None:
-    """The noise of the distances of these pairs, by what the columns leave of mu; None if there are no pairs."""
-    if not pairs:
+    sizes: Sequence[int], pairs: Mapping[Pair, float], mu: float, singles: Sequence[Priced], neighbors: Neighbors,
+    method: Method,
+) -> Noise | None:  # fmt: skip
+    """The noise of the distances of these pairs, by what the columns leave of mu; None if there are no pairs, and of a
+    network, which measures none."""
+    if not pairs or method == "network":
         return None
     left = Fraction(mu) ** 2 - Fraction(total_mu(singles)) ** 2
     share = distance_share(sizes, pairs, len(pairs), neighbors)
@@ -269,15 +271,17 @@ def pairs_of(
 
 
 def whole_workloads(
-    sizes: Sequence[int], asked: Mapping[Columns, float] | None, forced: Sequence[Columns], limits: Limits, room: int
-) -> tuple[Mapping[Columns, float], ...]:
-    """The workloads that one tree holds within the limits, so that all their tables may be measured without a choice.
+    sizes: Sequence[int], asked: Mapping[Columns, float] | None, forced: Sequence[Columns], limits: Limits, room: int,
+    method: Method,
+) -> tuple[Mapping[Columns, float], ...]:  # fmt: skip
+    """The workloads that one tree holds within the limits, so that all their tables may be measured without a choice;
+    none for a network, which chooses.
 
     Without a workload of the user's those of all triples and of all pairs of columns, in this order.
     """
     found = []
-    if asked is None and len(sizes) > 1 and prod(sizes) > limits.clique:  # one clique has all columns
-        return ()
+    if method == "network" or (asked is None and len(sizes) > 1 and prod(sizes) > limits.clique):
+        return ()  # of all pairs one clique has all columns
     if asked is None:
         orders = [k for k in (3, 2) if k <= len(sizes) and comb(len(sizes), k) <= MOST_PAIRS]
         each: list[Mapping[Columns, float]] = [dict.fromkeys(combinations(range(len(sizes)), k), 1.0) for k in orders]

@@ -18,6 +18,7 @@ from ...support.frozen import Frozen, frozen
 from ...support.machine import display_bytes, usable_memory
 from .junction_tree import JunctionTree
 from .tree_layout import TreeLayout, layout_of
+from .tree_sampling import sample_cliques
 
 Flat = NDArray[np.float64]
 Message = tuple[tuple[int, ...], Flat]  # columns, and a table with an axis for each
@@ -75,6 +76,10 @@ class TreeDistribution(Frozen):
     def clique(self, i: int) -> Message:
         """The columns of a clique, in the order of the tree, and their distribution. To be read only."""
         return self._layout.axes(self.tree.cliques[i]), self._layout.clique(self._shares, i)
+
+    def sample_into(self, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
+        """Codes of records, into unsigned [d, n] of a type that holds all codes: tree_sampling.py."""
+        sample_cliques(self.tree, map(self.clique, range(len(self.tree.cliques))), key, out)
 
     # --- by messages
 

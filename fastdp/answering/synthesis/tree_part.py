@@ -14,7 +14,6 @@ from ..queries.bound_query import BoundCells, BoundProduct, BoundQuery
 from ..queries.marginals import Marginals
 from .merged_tree import MergedTree
 from .tree_distribution import TreeDistribution
-from .tree_sampling import sample_into
 
 OnTree = TreeDistribution | MergedTree
 
@@ -73,8 +72,8 @@ class TreePart:
         return made
 
     def sample_into(self, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
-        """Codes of records: `sample_into` of tree_sampling.py."""
-        sample_into(self.distribution, key, out)
+        """Codes of records."""
+        self.distribution.sample_into(key, out)
 
     def factors(self) -> list[tuple[tuple[int, ...], NDArray[np.float64]]] | None:
         """As a product of blocks, where they are no larger than the cliques; otherwise None."""

@@ -7,31 +7,30 @@ those of independent records. The same key gives the same records.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import junction_trees as kernels
-from .merged_tree import MergedTree
-from .tree_distribution import TreeDistribution
+from .junction_tree import JunctionTree
+
+Clique = tuple[tuple[int, ...], NDArray[np.float64]]  # columns, and a table with an axis for each
 
 
-def sample_into(distribution: TreeDistribution | MergedTree, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
-    """Codes of records; values that are one are told apart in the end, each by as many records as its share.
+def sample_cliques(tree: JunctionTree, cliques: Iterator[Clique], key: NDArray[np.uint32], out: NDArray[Any]) -> None:
+    """Codes of records.
 
-    out     unsigned [d, n], of a type that holds all codes
-    Cost    30 ns a record and clique, 2 ns a record and column, and 1 ns a cell
+    cliques  their distributions, each with its columns in the order of the tree
+    out      unsigned [d, n], of a type that holds all codes
+    Cost     30 ns a record and clique, 2 ns a record and column, and 1 ns a cell
     """
-    if isinstance(distribution, MergedTree):
-        _sample_merged(distribution, key, out)
-        return
-    tree, n = distribution.tree, out.shape[1]
+    n = out.shape[1]
     rows, cells = np.zeros(n, np.int64), np.empty(n, np.int64)
     order = np.empty(n, np.uint32)
-    for i, separator in enumerate(tree.separators):
-        axes, shares = distribution.clique(i)
-        given, new = _columns(distribution, axes[: len(separator)]), _columns(distribution, axes[len(separator) :])
+    for i, (separator, (axes, shares)) in enumerate(zip(tree.separators, cliques, strict=True)):
+        given, new = _columns(tree, axes[: len(separator)]), _columns(tree, axes[len(separator) :])
         if separator:
             kernels.index_rows(out, *given, rows)
         else:
@@ -43,19 +42,13 @@ def sample_into(distribution: TreeDistribution | MergedTree, key: NDArray[np.uin
         kernels.split_rows(cells, *new, out)
 
 
-def _sample_merged(distribution: MergedTree, key: NDArray[np.uint32], out: NDArray[Any]) -> None:
-    sample_into(distribution.merged, key, out)
-    for k, (p, merge) in enumerate(distribution.merges.items()):
-        rare = merge.rare
-        at = np.flatnonzero(out[p] == merge.size - 1)
-        cells, drawn = np.empty(at.size, np.int64), np.empty(at.size + 1, np.uint64)
-        rows, order = np.zeros(at.size, np.int64), np.empty(at.size, np.uint32)
-        stream, shares = len(distribution.tree.cliques) + k, np.ascontiguousarray(merge.shares[rare])
-        kernels.draw_rounded(key, stream, shares, rare.size, rows, np.empty(2, np.int64), drawn, order, cells)
-        common = np.flatnonzero(merge.codes != merge.size - 1)
-        out[p] = np.append(common, 0)[out[p]]
-        out[p, at] = rare[cells]
+def sample_shares(shares: NDArray[np.float64], n: int, key: NDArray[np.uint32], stream: int) -> NDArray[np.int64]:
+    """n places in an array of shares, each as many times as its share, rounded up or down at random."""
+    places, words = np.empty(n, np.int64), np.empty(n + 1, np.uint64)
+    rows, order = np.zeros(n, np.int64), np.empty(n, np.uint32)
+    kernels.draw_rounded(key, stream, shares, shares.size, rows, np.empty(2, np.int64), words, order, places)
+    return places
 
 
-def _columns(distribution: TreeDistribution, axes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return np.array(axes, np.int64), np.array([distribution.tree.sizes[p] for p in axes], np.int64)
+def _columns(tree: JunctionTree, axes: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.array(axes, np.int64), np.array([tree.sizes[p] for p in axes], np.int64)

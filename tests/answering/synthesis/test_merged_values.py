@@ -14,7 +14,6 @@ from fastdp.answering.synthesis import measuring, merged_values, synthesis_plan
 from fastdp.answering.synthesis.measured import Measured
 from fastdp.answering.synthesis.merged_tree import MergedTree
 from fastdp.answering.synthesis.merged_values import mean_below, merge_of, merges_of
-from fastdp.answering.synthesis.tree_sampling import sample_into
 from tests import laws
 from tests.answering.synthesis.scripted import largest_price, plan_of
 from tests.answering.synthesis.test_tree_distribution import made as some_tree
@@ -181,7 +180,7 @@ def test_a_record_has_the_law_of_the_distribution() -> None:
     right, found = joint.reshape(-1), np.zeros(joint.size, int)
     for key in range(5_000):
         records = np.full((joint.ndim, 2), 99, np.uint8)
-        sample_into(of, Randomness(seed=key).key(), records)
+        of.sample_into(Randomness(seed=key).key(), records)
         found[np.ravel_multi_index(tuple(records[:, 1].astype(int)), joint.shape)] += 1
     assert laws.check_cells(found, right.tolist(), 1e-9)
     assert not laws.check_cells(found, np.roll(right, 1).tolist(), 1e-9)

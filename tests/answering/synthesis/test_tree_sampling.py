@@ -10,7 +10,6 @@ from fastdp.answering.synthesis.junction_tree import JunctionTree
 from fastdp.answering.synthesis.tree_distribution import TreeDistribution
 from fastdp.answering.synthesis.tree_layout import TreeLayout
 from fastdp.answering.synthesis.tree_messages import TreeWeights
-from fastdp.answering.synthesis.tree_sampling import sample_into
 from tests import laws
 
 ALARM = 1e-9  # of each test of a law
@@ -27,7 +26,7 @@ def distribution(seed: int = 0, tree: JunctionTree = TREE, impossible: float = 0
 
 def sample(of: TreeDistribution, n: int, key: int, kind: type = np.uint8) -> np.ndarray:
     out = np.full((len(of.tree.sizes), n), 99, kind)
-    sample_into(of, Randomness(seed=key).key(), out)
+    of.sample_into(Randomness(seed=key).key(), out)
     return out
 
 
