@@ -15,8 +15,11 @@ import numpy as np
 from fastdp import Randomness, statistics
 from fastdp.privacy.guarantees import Neighbors
 
+from ..cases.registry import beside
 from .datasets import Array, frame
-from .registry import BEST, OURS, at_most, task
+from .others import Run, made_by, names
+from .quantiles import off
+from .registry import BEST, OURS, Missing, at_most, task
 
 EPSILON = 0.1
 RELEASES = 100
@@ -187,3 +190,68 @@ def describe_diamonds(seed: int, *, epsilon: float) -> dict[str, float]:
         others.append(np.abs(np.array(alone) - truth))
         ours[-1], others[-1] = ours[-1] / (high - low), others[-1] / (high - low)
     return {OURS: float(np.mean(ours)), ONE_BY_ONE: float(np.mean(others))}
+
+
+# --- the same beside other libraries, in one run
+
+OTHERS = (beside("diffprivlib", "statistics"), beside("opendp", "statistics"))
+_TIMES = {"mean": 500, "variance": 500, "histogram": 100, "quantiles": 200}
+
+
+@cache
+def _by_others() -> dict[str, Run | Missing]:
+    """Of each library, a release a row of each statistic."""
+    public = {
+        "bounds": [*BOUNDS], "edges": [*EDGES], "shares": [*QUARTERS], "epsilon": EPSILON, "releases": _TIMES,
+    }  # fmt: skip
+    return {side.name: made_by(side, _prices(), call_seconds=600.0, **public) for side in OTHERS}
+
+
+def _beside_others(seed: int, *, which: str) -> dict[str, float | Missing]:
+    """The others' figures are of one run of many releases, with the first seed."""
+    values, keys = _prices(), Randomness(seed=seed)
+    price: dict[str, Any] = {"epsilon": EPSILON, "rng": keys}
+    release: dict[str, Callable[[], Any]] = {
+        "mean": lambda: statistics.mean(values, bounds=BOUNDS, **price),
+        "variance": lambda: statistics.variance(values, bounds=BOUNDS, **price),
+        "histogram": lambda: statistics.histogram(values, EDGES, neighbors="add-remove", **price).counts,
+        "quantiles": lambda: statistics.quantiles(
+            values.astype(np.int64), QUARTERS, domain_bits=15, neighbors="add-remove", **price
+        ),  # 0 to 32,767: the others are told bounds
+    }
+    ours = np.array([np.asarray(release[which](), float) for _ in range(_TIMES[which])])
+    found: dict[str, float | Missing] = {OURS: _error(which, ours)}
+    if not seed:
+        for name, run in _by_others().items():
+            found[name] = run if isinstance(run, Missing) else _error(which, run.arrays[which])
+    return found
+
+
+def _error(which: str, rows: Array) -> float:
+    """Of many releases, a release a row."""
+    values = _prices()
+    if which == "quantiles":
+        ordered, shares = np.sort(values), np.array(QUARTERS)
+        return float(np.mean([off(ordered, row, shares) for row in rows]))
+    truth = {"mean": values.mean(), "variance": values.var(), "histogram": np.histogram(values, EDGES)[0]}[which]
+    unit = {"mean": WIDE, "variance": WIDE**2, "histogram": 1.0}[which]
+    return float(np.sqrt(np.mean(np.square(rows - truth)))) / unit
+
+
+for _which, _figure, _limit in (
+    ("mean", "RMS error / range", 1.1), ("variance", "RMS error / range^2", 1.1),
+    ("histogram", "RMS error of a count", 1.05), ("quantiles", "mean rank error / n", 1.0),
+):  # fmt: skip
+    task(
+        f"{_which}-beside-others",
+        {
+            "mean": "the mean price, n public", "variance": "the variance of the prices, n public",
+            "histogram": "prices in 40 bins, add-remove", "quantiles": "the quartiles of the prices, add-remove",
+        }[_which] + ", beside other libraries in the same run",
+        table="ggplot2/diamonds",
+        figure=_figure,
+        target=at_most(_limit, of=BEST),
+        full=True,
+        peers=names(OTHERS),
+        which=_which,
+    )(_beside_others)  # fmt: skip

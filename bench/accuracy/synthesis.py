@@ -3,10 +3,8 @@ columns of a known network, and a hundred columns whose synthesis is the prior o
 
 from __future__ import annotations
 
-from contextlib import closing
 from functools import cache, partial
 from itertools import combinations
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -18,9 +16,8 @@ from fastdp.answering.marginal_counts import count_tables
 from fastdp.records.encoding import histogram
 
 from ..cases.registry import PeerSide, beside
-from ..harness.child import Child, PeerError
-from ..harness.environments import PEERS
 from .datasets import Array, adults, census, module_of
+from .others import made_by, names
 from .registry import BEST, Missing, Reported, at_least, at_most, task
 
 PRICE: dict[str, Any] = {"delta": 1e-6, "neighbors": "add-remove"}
@@ -129,7 +126,7 @@ _CALL_SECONDS = 1200.0  # of another library: AIM has taken 400 beside other wor
 
 
 class Made(NamedTuple):
-    """What another library made: its records, and the seconds that it took on one core."""
+    """Records that were made, and the seconds that it took on one core."""
 
     records: Array
     seconds: float
@@ -142,21 +139,9 @@ def _by_others() -> dict[str, Made | Missing]:
 
 
 def _by_other(side: PeerSide) -> Made | Missing:
-    peer = PEERS[side.peer]
-    if (why := peer.why_not()) is not None:
-        return Missing(why)
     real, _, domain = _halves(13)
-    with TemporaryDirectory() as folder:
-        np.save(f"{folder}/records.npy", real)
-        files = {"records": f"{folder}/records.npy", "to": f"{folder}/made.npy"}
-        public = {"sizes": list(domain.sizes), "epsilon": 1.0, "delta": PRICE["delta"]}
-        try:
-            with closing(Child(peer.python, peer.script, call_seconds=_CALL_SECONDS)) as child:
-                child.prepare(side.task, len(real), files | public)
-                seconds = child.run(1)
-        except PeerError as error:
-            return Missing(str(error))
-        return Made(np.load(f"{folder}/made.npy"), seconds)
+    run = made_by(side, real, call_seconds=_CALL_SECONDS, sizes=list(domain.sizes), epsilon=1.0, delta=PRICE["delta"])
+    return run if isinstance(run, Missing) else Made(run.arrays["made"], run.seconds)
 
 
 def _beside_others(seed: int, *, which: str) -> dict[str, float | Missing]:
@@ -202,7 +187,7 @@ for _which in ("AUC", "2-way", "3-way", "seconds"):
         figure=WORDS.get(_which, "seconds on one core of this machine, compiled kernels in the cache"),
         target=at_most(5.0) if _which == "seconds" else (at_least if _which == "AUC" else at_most)(1, of=BEST),
         full=True,
-        peers=tuple(side.peer for side in OTHERS),
+        peers=names(OTHERS),
         which=_which,
     )(_beside_others)
 

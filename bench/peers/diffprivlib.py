@@ -1,11 +1,13 @@
-"""diffprivlib: mechanisms for one number at a time, a selection that takes a list, a mean and a median."""
+"""diffprivlib: mechanisms for one number at a time, a selection that takes a list, and statistics of a column."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .inputs import float_scores, float_values, int_values, numbers
+import numpy as np
+
+from .inputs import float_scores, float_values, int_values, numbers, save
 
 PACKAGES = ("diffprivlib", "scikit-learn")
 
@@ -42,6 +44,23 @@ def mean(n: int, *, epsilon: float, most: float) -> Callable[[], Any]:
     return lambda: mean(array, epsilon=epsilon, bounds=(0, most))
 
 
+def statistics(
+    n: int, *, records: str, to: str, bounds: list[float], edges: list[float], shares: list[float], epsilon: float,
+    releases: dict[str, int],
+) -> Callable[[], Any]:  # fmt: skip
+    """Releases of one column; n is public to it, but for counts of bins."""
+    from diffprivlib import tools
+
+    values, ends = np.load(records), (bounds[0], bounds[1])
+    each: dict[str, Callable[[], Any]] = {
+        "mean": lambda: tools.mean(values, epsilon=epsilon, bounds=ends),
+        "variance": lambda: tools.var(values, epsilon=epsilon, bounds=ends),
+        "histogram": lambda: tools.histogram(values, epsilon=epsilon, bins=len(edges) - 1, range=ends)[0],
+        "quantiles": lambda: tools.quantile(values, shares, epsilon=epsilon, bounds=ends),
+    }
+    return lambda: save(to, {name: [release() for _ in range(releases[name])] for name, release in each.items()})
+
+
 def top_k(n: int) -> Callable[[], Any]:
     from diffprivlib import __version__, mechanisms
 
@@ -50,4 +69,4 @@ def top_k(n: int) -> Callable[[], Any]:
     raise NotImplementedError(f"diffprivlib {__version__} has a top-k selection that this row does not know yet")
 
 
-TASKS = {"laplace": laplace, "select": select, "median": median, "mean": mean, "top_k": top_k}
+TASKS = {"laplace": laplace, "select": select, "median": median, "mean": mean, "statistics": statistics, "top_k": top_k}

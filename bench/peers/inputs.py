@@ -34,6 +34,12 @@ def noise_scales(n: int) -> list[tuple[str, float]]:
     return [("laplace", 100.0 + i) if i % 2 == 0 else ("gaussian", 100.0 + i / 8) for i in range(n)]
 
 
+def save(to: str, made: dict[str, Any]) -> None:
+    """Arrays by name, for the process that asked for them."""
+    arrays: Any = {name: np.asarray(rows, float) for name, rows in made.items()}
+    np.savez(to, **arrays)
+
+
 @lru_cache(maxsize=1)  # all sides of a case read the same memory
 def points(n: int, d: int, kind: str) -> tuple[Any, Any]:
     """Points a little within the unit ball, so that they still are in float32; labels within 1."""

@@ -86,7 +86,7 @@ def aim(n: int, *, records: str, to: str, sizes: list[int], epsilon: float, delt
             model = Aim(mbi, codes, sizes, 0).run(most_mu(epsilon, delta))
             made = model.synthetic_data(rows=n)
         columns = made.to_dict()
-        np.save(to, np.stack([np.asarray(columns[f"a{p}"]) for p in range(len(sizes))], axis=1).astype(np.int64))
+        np.savez(to, made=np.stack([np.asarray(columns[f"a{p}"]) for p in range(len(sizes))], axis=1).astype(np.int64))
 
     return call
 

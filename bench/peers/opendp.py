@@ -1,4 +1,4 @@
-"""OpenDP: noise, selection, a median. Its vectors go in as numpy arrays and come out as lists."""
+"""OpenDP: noise, selection, statistics of a column. Its vectors go in as numpy arrays and come out as lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import float_scores, float_values, int_values, numbers
+from .inputs import float_scores, float_values, int_values, numbers, save
 
 PACKAGES = ("opendp",)
 
@@ -69,6 +69,40 @@ def above_threshold(n: int) -> Callable[[], Any]:
     raise NotImplementedError(f"OpenDP {version('opendp')} has an AboveThreshold that this row does not know yet")
 
 
+def statistics(
+    n: int, *, records: str, to: str, bounds: list[float], edges: list[float], shares: list[float], epsilon: float,
+    releases: dict[str, int],
+) -> Callable[[], Any]:  # fmt: skip
+    """Releases of one column: mean and variance with a public n, counts of bins and quantiles with a private one.
+
+    Quantiles are chosen among 2,001 candidates between the bounds, each with its share of epsilon.
+    """
+    dp, values = _opendp(), np.load(records)
+    column = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    clamped = column >> dp.t.then_clamp((bounds[0], bounds[1])) >> dp.t.then_resize(size=n, constant=bounds[0])
+    grid = np.linspace(bounds[0], bounds[1], 2001).tolist()
+
+    def noisy(statistic: Any, distance: int) -> Any:
+        return dp.binary_search_chain(lambda scale: statistic >> dp.m.then_laplace(scale=scale), distance, epsilon)
+
+    binned = column >> dp.t.then_find_bin(edges=edges[1:-1])
+    counted = binned >> dp.t.then_count_by_categories(categories=[*range(len(edges) - 1)], null_category=False)
+    mean, variance = noisy(clamped >> dp.t.then_mean(), 2), noisy(clamped >> dp.t.then_variance(), 2)
+    histogram = noisy(counted, 1)
+    space = (*column, dp.max_divergence(), grid)
+    chosen = [
+        dp.binary_search_chain(
+            lambda scale, q=q: dp.m.make_private_quantile(*space, alpha=q, scale=scale), 1, epsilon / len(shares)
+        )
+        for q in shares
+    ]
+    each: dict[str, Callable[[], Any]] = {
+        "mean": lambda: mean(values), "variance": lambda: variance(values), "histogram": lambda: histogram(values),
+        "quantiles": lambda: [choose(values) for choose in chosen],
+    }  # fmt: skip
+    return lambda: save(to, {name: [release() for _ in range(releases[name])] for name, release in each.items()})
+
+
 TASKS = {
     "laplace": laplace,
     "gaussian": gaussian,
@@ -76,4 +110,5 @@ TASKS = {
     "top_k": top_k,
     "median": median,
     "above_threshold": above_threshold,
+    "statistics": statistics,
 }

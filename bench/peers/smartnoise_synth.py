@@ -46,7 +46,7 @@ def mst(n: int, *, records: str, to: str, sizes: list[int], epsilon: float, delt
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made.fit(codes, categorical_columns=list(range(len(sizes))))
-        np.save(to, np.asarray(made.sample(n)).astype(np.int64))
+        np.savez(to, made=np.asarray(made.sample(n)).astype(np.int64))
 
     return call
 

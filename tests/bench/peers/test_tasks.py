@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastdp.bench.accuracy.synthesis import OTHERS
+from fastdp.bench.accuracy import summaries, synthesis
 from fastdp.bench.cases.registry import PeerSide, cases
 from fastdp.bench.harness import environments
 from fastdp.bench.harness.environments import PEERS
@@ -23,7 +23,7 @@ def _tasks(name: str) -> dict[str, Any]:
 
 def test_every_peer_has_a_row_and_every_task_exists() -> None:
     asked = {(side.peer, side.task) for case in cases() for side in case.rivals if isinstance(side, PeerSide)}
-    asked |= {(side.peer, side.task) for side in OTHERS}
+    asked |= {(side.peer, side.task) for side in (*summaries.OTHERS, *synthesis.OTHERS)}
     assert asked == {(name, task) for name in PEERS for task in _tasks(name)}
 
 
