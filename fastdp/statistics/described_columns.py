@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
@@ -29,7 +28,7 @@ from ..support import parameters
 from ..support.errors import DomainError
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .clamped import Bits, ClampedColumn, Grid, Sums
+from .clamped import Bits, ClampedColumn, Grid, Sums, called_column
 from .description import ColumnSummary
 from .moments import MomentSums
 from .noise import deviation_of, noise_at
@@ -38,18 +37,6 @@ from .shares import Errors, Price
 
 _LINE = Bits(32, 62)  # of the integers that quantiles are chosen from
 _ROOT_TWO = sqrt(2)
-
-
-@contextmanager
-def called_column(name: str | int) -> Iterator[None]:
-    """Errors about a column's values name the column."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error)
-        if text.startswith("values: "):
-            raise type(error)(f"column {shown(name)}: {text.removeprefix('values: ')}") from None
-        raise
 
 
 class NumbersToDescribe:

@@ -23,7 +23,7 @@ from ..support.boundary import boundary
 from ..support.columns import Array
 from ..support.parameters import Missing
 from ..support.progress import Progress, one_pass
-from .clamped import ClampedColumn, Grid
+from .clamped import ClampedColumn, Grid, called_column
 from .label_results import LabelCounts, LabelSums
 from .label_tallies import Tally, label_rows, tally_labels
 from .noise import deviation_of
@@ -187,13 +187,18 @@ def sum_by(
     if by is None:
         raise ValueError("by=None: must be the name of a column, or a list of different ones")
     rows, columns = label_rows(data, by, column)
-    numbers = ClampedColumn(rows, missing, "add-remove", at=columns)  # of a label's records none is public
+    with called_column(column):
+        numbers = ClampedColumn(rows, missing, "add-remove", at=columns)  # of a label's records none is public
     grid = Grid.of(bounds, numbers.kind, numbers.bits(epsilon))
     noise = _noise(grid.last, epsilon, neighbors)
     least = group_threshold(_scale(noise), delta, grid.last)
     guarantee = ApproxDP(epsilon, delta, neighbors=neighbors)
     row = _row(noise, delta, least / grid.last)
-    with ChargedKeys("sum_by", guarantee, row, budget, rng) as keys, one_pass(progress, "adding"):
+    with (
+        called_column(column),
+        ChargedKeys("sum_by", guarantee, row, budget, rng) as keys,
+        one_pass(progress, "adding"),
+    ):
         tally = tally_labels(keys.reads(rows, RECORDS), columns, partial(numbers.integers, grid=grid))
         above = tally.totals[1]
         below = tally.totals[0] * grid.last - above

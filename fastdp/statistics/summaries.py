@@ -20,8 +20,8 @@ from ..support.columns import objects
 from ..support.parameters import Missing
 from ..support.progress import Progress, reporting
 from ..support.shown import described, shown
-from .clamped import floats_of_list
-from .described_columns import LabelsToDescribe, NumbersToDescribe, called_column
+from .clamped import called_column, floats_of_list
+from .described_columns import LabelsToDescribe, NumbersToDescribe
 from .description import Description
 from .shares import prices_of
 

@@ -141,6 +141,8 @@ def test_missing_entries_are_refused_or_left_out(kind):
         with pytest.raises(DomainError, match=r"^values: must be numbers; there are missing entries"):
             statistics.mean(x, bounds=(0, 4), **OPTIONS)
         assert not budget.releases
+    with pytest.raises(DomainError, match=r"^column 'x': must be numbers; there are missing entries"):
+        statistics.sum_by(table(x), "x", by="one", bounds=(0, 4), delta=1e-6, **OPTIONS)
     found = statistics.mean(x, bounds=(0, 4), missing="skip", **OPTIONS)
     assert float(found) == pytest.approx(left.mean(), abs=1e-3)
     assert int(statistics.count(x, **OPTIONS)) == left.size
