@@ -35,10 +35,15 @@ def seconds(value: float | None) -> str:
     """A time with three digits and its unit."""
     if value is None:
         return ""
+    number, unit = _in_unit(value)
+    return f"{digits(number)} {unit}"
+
+
+def _in_unit(value: float) -> tuple[float, str]:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= 0.9995 * size:
-            return f"{digits(value / size)} {unit}"
-    return f"{digits(value * 1e9)} ns"
+            return value / size, unit
+    return value * 1e9, "ns"
 
 
 def each(value: float | None, n: int | None) -> str:
@@ -92,8 +97,12 @@ def target(row: Row) -> str:
     """In the unit of the ratio beside which it stands."""
     if row.limit is None:
         return ""
-    shown = {"faster": "≥ {:,.4g}x", "within": "≤ {:,.3g}", "seconds": "≤ {:,.4g} s"}
-    return shown[row.kind or "seconds"].format(row.limit)
+    if row.kind == "faster":
+        return f"≥ {row.limit:,.4g}x"
+    if row.kind == "within":
+        return f"≤ {row.limit:,.3g}"
+    number, unit = _in_unit(row.limit)
+    return f"≤ {number:,.4g} {unit}"
 
 
 def count(n: int) -> str:
