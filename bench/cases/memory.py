@@ -14,6 +14,7 @@ class Memory:
 
     case: str
     bytes_each: float  # of the input, for one of n
+    most: float | None = None  # times the input that ours is to add: the target, if there is one
 
     @property
     def name(self) -> str:
@@ -46,9 +47,11 @@ def memories() -> tuple[Memory, ...]:
         Memory("mask-evaluate", number + 1),
         Memory("mask-update", number + 1),
         Memory("transform", number),
-        Memory("descent-squared-1e6x20", point),
-        Memory("descent-squared-1e6x20-float32", 4.0 * 20 + number),
-        Memory("least-squares", point),
+        Memory("descent-squared-1e6x20", point, most=0.3),
+        Memory("descent-squared-1e6x20-float32", 4.0 * 20 + number, most=0.6),
+        Memory("descent-squared-60000x784", number * 785, most=0.3),
+        Memory("descent-squared-60000x784-float32", 4.0 * 784 + number, most=0.6),
+        Memory("least-squares", point, most=0.3),
         Memory("literals-100", 100.0 + 1),
         Memory("literals-packed", (100.0 + 8) / 8),
         Memory("peel-10", 100.0 + 1),
@@ -57,7 +60,7 @@ def memories() -> tuple[Memory, ...]:
         Memory("values-update", 2 * number),
         Memory("marginal", number),
         Memory("sample-searched", number),
-        Memory("vector-sum-gaussian", 20 * number),
+        Memory("vector-sum-gaussian", 20 * number, most=0.3),
         Memory("descent-plain", point),
         Memory("exact-deviation", number),
         Memory("exact-distance", number),

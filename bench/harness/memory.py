@@ -45,6 +45,7 @@ def measure_peak(memory: Memory, environment: Mapping[str, str], *, quick: bool 
         rival=rival.name if rival else None,
         theirs=found[rival.name] if rival else None,
         why_not="; ".join(failures) or None,
+        most=memory.most,
     )
 
 

@@ -54,6 +54,14 @@ class Peak:
     rival: str | None
     theirs: int | None
     why_not: str | None = None
+    most: float | None = None  # times the input that ours is to add
+
+    @property
+    def verdict(self) -> str:
+        """Whether it does; empty where no target is set, or nothing was measured."""
+        if self.most is None or self.ours is None:
+            return ""
+        return "holds" if self.ours <= self.most * self.input else "falls short"
 
 
 @dataclass(frozen=True)

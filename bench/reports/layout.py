@@ -13,6 +13,7 @@ from .table import Column, Line, Table, Tone, cell
 
 _WORK, _OURS = Column("work"), Column("fastdp", number=True, label="fastdp")
 _AGAINST, _THEIRS = Column("against"), Column("takes", number=True)
+_TONES: dict[str, Tone] = {"holds": "good", "falls short": "bad", "not judged": "quiet"}
 
 
 # --- of one report
@@ -46,8 +47,7 @@ def _sides(row: Row, first: bool) -> tuple[Any, ...]:
 
 
 def _verdict(row: Row) -> Any:
-    tones: dict[str, Tone] = {"holds": "good", "falls short": "bad", "not judged": "quiet"}
-    return cell() if row.verdict == "no target" else cell(row.verdict, tone=tones.get(row.verdict, "failed"))
+    return cell() if row.verdict == "no target" else cell(row.verdict, tone=_TONES.get(row.verdict, "failed"))
 
 
 def memory(peaks: Sequence[Peak]) -> Table:
@@ -58,15 +58,17 @@ def memory(peaks: Sequence[Peak]) -> Table:
         Column("a call of fastdp adds", number=True, label="fastdp adds"),
         _AGAINST,
         Column("which adds", number=True),
+        Column("verdict"),
     )
     lines = tuple(
         Line(
             (
                 cell(peak.work, wording.count(peak.n)),
                 cell(wording.size(peak.input)),
-                cell(wording.added(peak.ours, peak.input)),
+                cell(wording.added(peak.ours, peak.input), "" if peak.most is None else f"≤ {peak.most:g}"),
                 cell(peak.rival or "", peak.why_not or ""),
                 cell(wording.added(peak.theirs, peak.input)),
+                cell(peak.verdict, tone=_TONES.get(peak.verdict, "quiet")),
             )
         )
         for peak in peaks

@@ -18,6 +18,7 @@ from textwrap import fill as fill_lines
 from ..accuracy.registry import tasks
 from ..cases.curves import curves
 from ..cases.latency import latencies
+from ..cases.memory import memories
 from ..cases.registry import SIMD_LEVELS, cases
 from ..harness import audits as audited
 from ..harness.accuracy import AccuracyReport
@@ -225,11 +226,14 @@ def _relabelled(report: Report) -> Report:
     """A file keeps the words of its day; what is published has those of the registry, where it still has the case."""
     work = {case.name: case.work for case in (*cases(), *latencies())}
     titles = {curve.name: curve.title for curve in curves()}
+    most = {memory.case: memory.most for memory in memories()}
     return replace(
         report,
         rows=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.rows),
         latency=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.latency),
-        memory=tuple(replace(peak, work=work.get(peak.case, peak.work)) for peak in report.memory),
+        memory=tuple(
+            replace(peak, work=work.get(peak.case, peak.work), most=most.get(peak.case)) for peak in report.memory
+        ),
         curves=tuple({**curve, "title": titles.get(curve["name"], curve["title"])} for curve in report.curves),
     )
 

@@ -14,7 +14,7 @@ from fastdp import losses, sets
 from ...peers.inputs import labels_of
 from ...peers.inputs import points as records
 from ..registry import Call, Case, Side, Target, faster, make_case
-from .inputs import EPSILON, LOSSES, MILLION
+from .inputs import EPSILON, LOSSES, MILLION, calls
 
 _case = partial(make_case, "optimizing")
 
@@ -101,7 +101,7 @@ def _point_case(name: str, loss: str, rival: Callable[[int], Call], target: Targ
         name,
         f"exponential_erm, {loss} in one dimension, exactly, on a grid of 2^40 points",
         MILLION,
-        lambda n: lambda: choose_point(loss, n)().w,
+        calls(partial(choose_point, loss), "w"),
         (Side("numpy", rival), target),
         oracle="a good number",
         drawn=lambda n: (loss, ages(n).ravel(), choose_point(loss, n, beta=1e-9)()),
@@ -121,7 +121,7 @@ CASES = (
         "net",
         "exponential_erm, logistic loss, a net of some 1,000 points in 2 dimensions",
         20_000,
-        lambda n: lambda: _choose(n)().w,
+        calls(_choose, "w"),
         (Side("numpy", _numpy_choose), faster("numpy", avx512=2, avx2=2)),
         oracle="a good point",
         drawn=_drawn_choice,

@@ -13,7 +13,7 @@ from fastdp import sets
 
 from ...peers.inputs import points as records
 from ..registry import Call, Case, Side, faster, make_case
-from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS
+from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS, calls
 
 _case = partial(make_case, "optimizing")
 
@@ -54,7 +54,7 @@ def _moments_case(name: str, n: int, d: int, avx512: float, avx2: float) -> Case
         name,
         f"noisy_least_squares, {d} columns, float64",
         n,
-        lambda n: lambda: _least_squares(d)(n)().w,
+        calls(_least_squares(d), "w"),
         (Side("numpy X.T @ X", _numpy_moments(d)), faster("numpy X.T @ X", avx512=avx512, avx2=avx2)),
         oracle="noisy moments",
         drawn=lambda n: (*records(n, d, "float64"), _least_squares(d)(n)()),
@@ -68,8 +68,8 @@ CASES = (
         "private-erm",
         "private_erm, squared loss, 20 columns, float64: it takes noisy_least_squares",
         MILLION,
-        lambda n: lambda: _erm(n)().w,
-        (Side("noisy_least_squares", lambda n: lambda: _least_squares(20)(n)().w), None),
+        calls(_erm, "w"),
+        (Side("noisy_least_squares", calls(_least_squares(20), "w")), None),
         (Side("numpy X.T @ X", _numpy_moments(20)), None),
         oracle="noisy moments",
         drawn=_drawn_minimum,

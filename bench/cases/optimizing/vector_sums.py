@@ -10,7 +10,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Case, Side, faster, make_case
-from .inputs import DELTA, EPSILON, MILLION
+from .inputs import DELTA, EPSILON, MILLION, calls
 
 _case = partial(make_case, "optimizing")
 
@@ -55,7 +55,7 @@ def _vector_case(function: Any, kind: str) -> Case:
         f"{name}-{kind}",
         f"{function.__name__} of 20 coordinates, float64, {kind} noise",
         MILLION,
-        lambda n: lambda: release(function, kind, n)().value,
+        calls(partial(release, function, kind), "value"),
         (_numpy_release(kind, mean=function is fastdp.vector_mean), faster("numpy", avx512=4, avx2=3)),
         oracle="clipped sums with noise",
         drawn=drawn,

@@ -10,6 +10,7 @@ import pytest
 from fastdp.bench.cases import memory as memory_cases
 from fastdp.bench.cases.registry import cases
 from fastdp.bench.harness import memory as memory_harness
+from fastdp.bench.harness.results import Peak
 
 
 def test_what_a_call_holds_is_seen(run_python: Callable[..., str]) -> None:
@@ -41,6 +42,27 @@ def test_every_memory_is_that_of_a_case() -> None:
     said = {memory.case: memory.bytes_each for memory in memory_cases.memories()}
     assert set(said) <= {case.name for case in cases()}
     assert all(1 <= each <= 1_000 for each in said.values())
+
+
+def test_the_targets_of_memory_are_all_there() -> None:
+    """At most 0.3 of float64 input and 0.6 of float32, in what integer points are made of and what sums read."""
+    asked = {
+        "descent-squared-1e6x20": 0.3,
+        "descent-squared-1e6x20-float32": 0.6,
+        "descent-squared-60000x784": 0.3,
+        "descent-squared-60000x784-float32": 0.6,
+        "least-squares": 0.3,
+        "vector-sum-gaussian": 0.3,
+    }
+    assert {each.case: each.most for each in memory_cases.memories() if each.most is not None} == asked
+
+
+@pytest.mark.parametrize(
+    ("ours", "most", "verdict"),
+    [(30, 0.3, "holds"), (31, 0.3, "falls short"), (30, None, ""), (None, 0.3, "")],
+)
+def test_a_peak_has_a_verdict_where_there_is_a_target(ours: int | None, most: float | None, verdict: str) -> None:
+    assert Peak("case", "work", 1, 100, ours, None, None, most=most).verdict == verdict
 
 
 def test_a_process_that_dies_is_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
