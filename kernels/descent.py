@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .clipping import clip_margins_into, rule_of
+from .clipping import rule_of
 from .compile import jit
 from .gradients import GROUP, Place, Records, Work, add_differences, add_margins, add_signs
-from .lanes import F64Array, I64Array, fma, int64, load, splat, store, tree_sum, truncate
+from .lanes import F64Array, I64Array, int64
 from .layout import LANES
 from .projections import project_one
 
@@ -70,101 +70,6 @@ def step_once(
     take_step(sums, noise, mean, rate, region_of(region, w.size), w, space)
 
 
-# --- few records, by columns
-
-
-@jit(inline=True)
-def scores_of_columns_into(columns: F64Array, wide: int, d: int, w: F64Array, out: F64Array) -> None:
-    """<x, w> of all points, 8 side by side, each with the terms and the order that sums of rows have."""
-    for i in range(0, out.size, LANES):
-        a = splat(0.0, 8)
-        b, c, e, f, g, h, k = a, a, a, a, a, a, a
-        for j in range(0, d, LANES):
-            p = j * wide + i
-            a = fma(load(columns, p, 8), splat(w[j], 8), a)
-            if j + 1 < d:
-                b = fma(load(columns, p + wide, 8), splat(w[j + 1], 8), b)
-            if j + 2 < d:
-                c = fma(load(columns, p + 2 * wide, 8), splat(w[j + 2], 8), c)
-            if j + 3 < d:
-                e = fma(load(columns, p + 3 * wide, 8), splat(w[j + 3], 8), e)
-            if j + 4 < d:
-                f = fma(load(columns, p + 4 * wide, 8), splat(w[j + 4], 8), f)
-            if j + 5 < d:
-                g = fma(load(columns, p + 5 * wide, 8), splat(w[j + 5], 8), g)
-            if j + 6 < d:
-                h = fma(load(columns, p + 6 * wide, 8), splat(w[j + 6], 8), h)
-            if j + 7 < d:
-                k = fma(load(columns, p + 7 * wide, 8), splat(w[j + 7], 8), k)
-        store(out, i, ((a + b) + (c + e)) + ((f + g) + (h + k)))
-
-
-@jit(inline=True)
-def sum_columns_into(columns: F64Array, wide: int, d: int, factors: F64Array, out: I64Array) -> None:
-    """out[j] = sum over records of trunc(c_i x_ij), of columns; a multiple of 32 records, at most 4,096 of 2^41.
-
-    Four sums at a time, for one alone waits for every addition: of four columns, the last four of which may overlap
-    those before, or of four parts of one column.
-    """
-    for first in range(0, d if d >= 4 else 0, 4):
-        j = min(first, d - 4)
-        p = j * wide
-        a = splat(0.0, 8)
-        b, c, e = a, a, a
-        for i in range(0, factors.size, LANES):
-            factor = load(factors, i, 8)
-            a = a + truncate(load(columns, p + i, 8) * factor)
-            b = b + truncate(load(columns, p + wide + i, 8) * factor)
-            c = c + truncate(load(columns, p + 2 * wide + i, 8) * factor)
-            e = e + truncate(load(columns, p + 3 * wide + i, 8) * factor)
-        out[j] = int64(tree_sum(a))
-        out[j + 1] = int64(tree_sum(b))
-        out[j + 2] = int64(tree_sum(c))
-        out[j + 3] = int64(tree_sum(e))
-    for j in range(d if d < 4 else 0):
-        p = j * wide
-        a = splat(0.0, 8)
-        b, c, e = a, a, a
-        for i in range(0, factors.size, 4 * LANES):
-            a = a + truncate(load(columns, p + i, 8) * load(factors, i, 8))
-            b = b + truncate(load(columns, p + i + 8, 8) * load(factors, i + 8, 8))
-            c = c + truncate(load(columns, p + i + 16, 8) * load(factors, i + 16, 8))
-            e = e + truncate(load(columns, p + i + 24, 8) * load(factors, i + 24, 8))
-        out[j] = int64(tree_sum((a + b) + (c + e)))
-
-
-@jit
-def descend_columns(
-    columns: F64Array, labels: F64Array, norms: F64Array, rule: F64Array, address: int, noise: I64Array,
-    rates: F64Array, mean: F64Array, region: F64Array, path: Any,
-) -> None:  # fmt: skip
-    """A whole descent of a margin loss on few records, which are laid out by columns.
-
-    Shapes    columns float64[d (N + 8)], a multiple N of 32 records, up to 4,096, by columns; labels, norms float64[N]:
-              where there is no record, points and labels of 0 and norms of 1; noise int64[T, d]; rates float64[T];
-              path float64[T + 1, d], whose first row is the start; rule, address, mean and region as in sum_margins
-              and step_once
-    Cost      1.5 us a step for 1,000 x 10 with AVX-512: half of what rows would take, whose lanes d = 10 leaves idle
-    Used by   fastdp/optimizing/points.py
-    Oracle    sum_margins and step_once, bit for bit
-    """
-    n, d = labels.size, path.shape[1]
-    wide = columns.size // d
-    clip, over = rule_of(rule, address), region_of(region, d)
-    scores, factors, sums = np.empty(n), np.empty(n), np.empty(d, np.int64)
-    w, space = path[0].copy(), np.empty(d)
-    for t in range(rates.size):
-        path[t] = w
-        scores_of_columns_into(columns, wide, d, w, scores)
-        clip_margins_into(clip, scores, labels, norms, factors)
-        sum_columns_into(columns, wide, d, factors, sums)
-        take_step(sums, noise[t], mean, rates[t], over, w, space)
-    path[rates.size] = w
-
-
-# --- one block of records, by rows
-
-
 def _make_descent(add_gradients: Any) -> Any:
     """All steps of a descent in one compiled loop."""
 
@@ -198,8 +103,8 @@ for _descend, _name in (
 ):  # fmt: skip
     _descend.__doc__ = f"""All steps of a descent in one compiled loop: {_name} and step_once, by turns.
 
-    Like      descend_columns, with the records as {_name} takes them
-    Shapes    as there
+    Shapes    X, labels, norms, rule and address as in {_name}; noise int64[T, d]; rates float64[T]; mean and region as
+              in step_once; path float64[T + 1, d], whose first row is the start
     Cost      T times that of {_name} and step_once
     Used by   fastdp/optimizing/points.py
     Oracle    tests/oracles/optimizing.py::descent

@@ -225,36 +225,6 @@ def fold(typing: Any, x: Any) -> Any:
 
 
 @emit
-def floor_within(typing: Any, x: Any) -> Any:
-    """Float64 lanes rounded down, and cut to 32767 in magnitude."""
-    if not isinstance(x, Lanes) or x.dtype != types.float64:
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = args[0].type
-        signature = ir.FunctionType(kind, [kind])
-        floor = cgutils.get_or_insert_function(builder.module, signature, f"llvm.floor.v{x.n}f64")
-        most, least = (ir.Constant(kind, [end] * x.n) for end in (32767.0, -32767.0))
-        down = builder.call(floor, args)
-        down = builder.select(builder.fcmp_ordered("<", down, most), down, most)
-        return builder.select(builder.fcmp_ordered(">", down, least), down, least)
-
-    return x(x), generate
-
-
-@emit
-def narrow(typing: Any, x: Any) -> Any:
-    """Float64 lanes that are integers of 16 bits, as such."""
-    if not isinstance(x, Lanes) or x.dtype != types.float64:
-        return None
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.trunc(builder.fptosi(args[0], ir.VectorType(_I32, x.n)), ir.VectorType(_I16, x.n))
-
-    return Lanes(types.int16, x.n)(x), generate
-
-
-@emit
 def pair_middles(typing: Any, x: Any, y: Any) -> Any:
     """Bits 16 to 31 of int64 lanes of x and of y, as the first and the second of pairs, which are int32 lanes."""
     if not isinstance(x, Lanes) or x.dtype != types.int64 or x != y:

@@ -24,7 +24,6 @@ from .lanes import (
     int64,
     lent,
     load,
-    load_wide,
     prefetch_far,
     splat,
     stack,
@@ -33,7 +32,7 @@ from .lanes import (
 from .layout import LANES, SCHEDULE
 from .pair_lanes import add_products, load_pairs, pair_middles, register_lanes, sum_four, transpose_into
 from .points import DRAWN, POINT_STREAM, RUN, fill_words
-from .rounded_points import squares_into
+from .rounded_points import FRACTION, MAGNITUDE, dither_of, round_eight, squares_into
 from .words import expanded
 
 PAIRS = RUN // 2  # of records in a tile, which is as long as a run of words
@@ -42,10 +41,6 @@ ROWS = 32  # records that are rounded together
 # first-level cache 27.1
 AHEAD = 64
 LONGEST = 8191  # no rounded point is longer, and no label: the 32 products of a lane and a tile keep below 2^31
-FRACTION = 2.0**16  # of a unit is what coordinates are known to before they are rounded
-MIDDLE = 1.5 * 2.0**52  # to which they are added: the last 32 bits of the sum are theirs, in two's complement
-MIXED = 0x9E37  # times a column's number: bits that its words are mixed with, so that columns round apart
-MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 class Scales(NamedTuple):
@@ -67,12 +62,6 @@ class Tile(NamedTuple):
 
 
 @jit(inline=True)
-def dither_of(column: int) -> int:
-    """The bits of MIDDLE, mixed with those of a column."""
-    return bits_of(MIDDLE) ^ ((int64(MIXED) * int64(column)) & int64(0xFFFF))
-
-
-@jit(inline=True)
 def scale_records(X: Any, p: int, d: int, by: Scales, scales: F64Array) -> int:
     """What the 32 records from place p on are multiplied by; returns the bits of the largest norm, or of a NaN."""
     for i in range(0, ROWS, LANES):
@@ -83,13 +72,6 @@ def scale_records(X: Any, p: int, d: int, by: Scales, scales: F64Array) -> int:
         scales[i] = factor / max(by.x_norm, norm)
         largest = max(largest, bits_of(norm) & int64(MAGNITUDE))  # as integers: of floats it is one by one, 8 ms more
     return largest
-
-
-@jit(inline=True)
-def round_eight(X: Any, p: int, scale: float, word: int, dither: I64Array, j: int) -> Any:
-    """8 coordinates, in the bits 16 to 31 of int64 lanes."""
-    mixed = load(dither, j, 8) ^ splat(word, 8)
-    return bits_of(fma(load_wide(X, p + j, 8), splat(scale, 8), float_of(mixed)))
 
 
 @jit

@@ -1,6 +1,6 @@
 """Points as integers of 16 bits are made here, and summed in points.py: fastdp/optimizing/points.md, lemmas 1 and 3.
 
-A record is brought to its own power of two, rounded up or down at random, and turned into its tile, 16 records at a
+A record is brought to its own power of two, rounded up or down at random, and turned into its tile, 32 records at a
 time; its norm is that of the integers, rounded up.
 """
 
@@ -13,22 +13,26 @@ from .lanes import (
     F64Array,
     I16Array,
     I32Array,
+    I64Array,
+    U16Array,
     U32Array,
     bits_of,
+    float_of,
     fma,
+    int32,
     int64,
     lent,
     load,
     load_wide,
+    prefetch_far,
     row_at,
     splat,
     stack,
     store,
     sum_each,
-    truncate,
 )
 from .layout import LANES, SCHEDULE
-from .pair_lanes import floor_within, narrow, transpose_into
+from .pair_lanes import add_products, first_of_pairs, load_pairs, pair_middles, second_of_pairs, transpose_into
 from .points import (
     DRAWN,
     EXPONENT,
@@ -43,41 +47,49 @@ from .points import (
 )
 from .words import expanded
 
-ROWS, ROW_LANES = 16, 16 * LANES  # records that are rounded together, and 8 parts of the square of each
+ROWS = 32  # records that are rounded together
+AHEAD = 64  # records to prefetch, a few lines at a time: 16.6 ms for 1e6 x 20 in place of 19.3 with 32
+FRACTION = 2.0**16  # of a unit is what coordinates are known to before they are rounded
+MIDDLE = 1.5 * 2.0**52  # to which they are added: the last 32 bits of the sum are theirs, in two's complement
+MIXED = 0x9E37  # times a column's number: bits that its words are mixed with, so that columns round apart
+MAGNITUDE = 0x7FFFFFFFFFFFFFFF  # of the bits of a float: these compare as the floats do, and NaN above all
 
 
 @jit
 def round_points(
-    X: Any, d: int, bound: float, least: float, most: int, key: U32Array, first: int, phases: F64Array, out: I16Array,
-    marks: I16Array,
-) -> None:  # fmt: skip
+    X: Any, d: int, bound: float, least: float, most: int, key: U32Array, first: int, out: I16Array, marks: I16Array
+) -> float:
     """Round points to integers of 16 bits, at random up or down, a record by its own power of two.
 
-    out[i, j] = floor(x_ij 2^e_i + frac(u_i + phases[j])),   u_i in (0, 1) from word first + i of stream 0
+    out[i, j] = floor(x_ij 2^e_i + r_ij),   x_ij 2^e_i rounded to 2^-16;   2^16 r_ij = word xor (40503 j mod 2^16),
+    word the 16-bit word first + i of stream 0
 
     Shapes    X float64 or float32[n d]; out int16, whole tiles of two columns each; marks int16[2, N], N the records of
-              these tiles: e_i, and floor(most / N_i) for N_i = ceil ||out_i||, at most 2^15 - 1 (0 where N_i is);
-              phases float64[D] in [0, 1), D the least multiple of 32 from d on
-    Cost      two reads of X, the second from the L1 cache: 20 ms for 1e6 x 20 that lie in a cache
+              these tiles: e_i, and floor(most / N_i) for N_i = ceil ||out_i||, at most 2^15 - 1 (0 where N_i is)
+    Cost      two reads of X, the second from a cache: 16 ms for 1e6 x 20
     Source    fastdp/optimizing/points.md, lemmas 1 and 3
-    Requires  norms below 2^511; those beyond `bound` are brought back to it; least as norms_into takes it
+    Requires  least as norms_into takes it; d <= 2^16; points beyond `bound` are brought back to it, and integers mean
+              nothing where a norm is not below 2^511
+    Returns   the largest norm, before points are brought back; NaN if there is one
     Used by   fastdp/optimizing/grid_points.py
     Oracle    tests/oracles/points.py::rounded_point
     """
-    wide, n, few = phases.size, X.size // d, X.size // d % 16
+    n, few = X.size // d, X.size // d % ROWS
     sure = n - few  # points that 7 more entries follow
     if few * d < LANES - 1 and sure:
-        sure -= 16
-    mask, last = np.zeros(LANES), np.zeros(32 * d + LANES, X.dtype)
+        sure -= ROWS
+    mask, last = np.zeros(LANES), np.zeros(2 * ROWS * d + LANES, X.dtype)
     mask[: d % LANES] = 1.0
     last[: (n - sure) * d] = X[sure * d :]
-    how = Rounding(bound, least, most, mask, phases)
-    work = RoundedRows(np.zeros(ROWS * wide, np.int16), np.empty(256, np.int32))
-    source = expanded(key, stack(np.uint32, SCHEDULE))
-    words = Words(source, POINT_STREAM, first)
-    round_whole(X, 0, sure, d, how, work, words, out, marks)
-    round_whole(last, sure, n - few - sure, d, how, work, words, out, marks)
-    round_whole(last[(n - few - sure) * d :], n - few, few, d, how, work, words, out, marks)
+    dither = np.empty((d + LANES - 1) // LANES * LANES, np.int64)
+    for j in range(dither.size):
+        dither[j] = dither_of(j)
+    how = Rounding(bound, least, most, mask, dither)
+    work = RoundedRows(np.zeros(256, np.int32), np.empty(256, np.int32))
+    words = Words(expanded(key, stack(np.uint32, SCHEDULE)), POINT_STREAM, first)
+    largest = round_whole(X, 0, sure, d, how, work, words, out, marks)
+    largest = max(largest, round_whole(last, sure, n - sure, d, how, work, words, out, marks))
+    return np.sqrt(float_of(largest) + least)
 
 
 class Rounding(NamedTuple):
@@ -87,79 +99,114 @@ class Rounding(NamedTuple):
     least: float
     most: int
     mask: F64Array
-    phases: F64Array
-
-
-class Move(NamedTuple):
-    """What a point is multiplied by, to the bound and to its grid, and what is added before it is rounded down."""
-
-    shrink: float
-    power: float
-    shift: float
+    dither: I64Array
 
 
 class RoundedRows(NamedTuple):
-    """Work space: 16 rounded points, and pairs of them."""
+    """Work space: 16 columns of records i and i + 16 side by side, by rows and by columns."""
 
-    rows: I16Array
+    rows: I32Array
     block: I32Array
+
+
+@jit(inline=True)
+def dither_of(column: int) -> int:
+    """The bits of MIDDLE, mixed with those of a column."""
+    return bits_of(MIDDLE) ^ ((int64(MIXED) * int64(column)) & int64(0xFFFF))
+
+
+@jit(inline=True)
+def round_eight(X: Any, p: int, scale: float, word: int, dither: I64Array, j: int) -> Any:
+    """8 coordinates, in the bits 16 to 31 of int64 lanes."""
+    mixed = load(dither, j, 8) ^ splat(word, 8)
+    return bits_of(fma(load_wide(X, p + j, 8), splat(scale, 8), float_of(mixed)))
 
 
 @jit
 def round_whole(
     X: Any, start: int, n: int, d: int, how: Rounding, work: RoundedRows, words: Words, out: I16Array, marks: I16Array
-) -> None:
-    """The n points of X, which are those from number `start` on, and points of 0 up to a multiple of 16.
+) -> int:
+    """The n points of X, which are those from number `start` on, and points of 0 up to a multiple of 32.
 
-    What is decided of each record alone is computed of 16 side by side: one by one, as a chain of roots and quotients,
+    What is decided of each record alone is computed of 32 side by side: one by one, as a chain of roots and quotients,
     it took three times as long.
 
     Like      round_points
-    Shapes    X with n points and 7 more entries; with 16 if n is less, which is then all there is
+    Shapes    X with n points, up to a multiple of 32, and 7 more entries
     Cost      as there
+    Returns   the bits of the largest squared norm, or of a NaN
     Used by   round_points
     Oracle    tests/oracles/points.py::rounded_point
     """
-    X, mask, phases, rows, block, out_pairs = (
-        lent(X), lent(how.mask), lent(how.phases), lent(work.rows), lent(work.block), lent(out.view(np.int32))
+    X, mask, dither, rows, block, tiles = (
+        lent(X), lent(how.mask), lent(how.dither), lent(work.rows), lent(work.block), lent(out)
     )  # fmt: skip
-    row_pairs, exponents, limits = rows.view(np.int32), row_at(marks, EXPONENT), row_at(marks, LIMIT)
+    exponents, limits = row_at(marks, EXPONENT), row_at(marks, LIMIT)
     drawn = stack(words.key.dtype, DRAWN)
-    halves, skip, pairs, wide = drawn.view(np.uint16), int64(words.first % RUN), (d + 1) // 2, phases.size
-    squares, shrinks, powers = stack(mask.dtype, ROWS), stack(mask.dtype, ROWS), stack(mask.dtype, ROWS)
-    lanes, moves, rounded = stack(mask.dtype, ROW_LANES), stack(mask.dtype, ROWS), stack(mask.dtype, TILE)
-    rounded[:] = 0.0
+    halves, skip, pairs = drawn.view(np.uint16), int64(words.first % RUN), (d + 1) // 2
+    scales, powers = stack(mask.dtype, ROWS), stack(mask.dtype, ROWS)
+    squares, seen, largest = stack(rows.dtype, ROWS), stack(rows.dtype, ROWS), int64(0)
     fill_words(words.key, words.stream, words.first // RUN + start // RUN, skip, drawn)
     for done in range(0, n, ROWS):
         at, p, few = start + done, done * d, min(ROWS, n - done)
         if at % RUN == 0 and done:
             fill_words(words.key, words.stream, words.first // RUN + at // RUN, skip, drawn)
-        squares_into(X, p, d, mask, squares, 0)
-        squares_into(X, p + LANES * d, d, mask, squares, LANES)
+        for i in range(0, ROWS, LANES):
+            squares_into(X, p + i * d, d, mask, scales, i)
+        for i in range(ROWS):
+            largest = max(largest, bits_of(scales[i]) & int64(MAGNITUDE))
+        for i in range(ROWS):
+            norm = np.sqrt(scales[i] + how.least)
+            shrink = how.bound / norm if norm > how.bound else 1.0
+            powers[i] = whole_power(int64(15) - exponent_above(norm * shrink))
+            scales[i] = shrink * powers[i] * FRACTION
         place = skip + at % RUN
-        some = halves[place : place + ROWS]
-        for i in range(ROWS):
-            norm = np.sqrt(squares[i] + how.least)
-            shrinks[i] = how.bound / norm if norm > how.bound else 1.0
-            powers[i] = whole_power(int64(15) - exponent_above(norm * shrinks[i]))
-            moves[i] = (np.float64(some[i]) + 0.5) * 2.0**-16
-        for i in range(ROWS):
-            by = Move(shrinks[i], powers[i], moves[i])
-            round_row(X, p + i * d, d, mask, by, phases, rows, i * wide, lanes, LANES * i)
+        squares[:], seen[:] = 0, 0
+        base = (at // TILE * pairs * TILE + at % TILE) * 2
+        for c in range(0, d, 16):
+            round_block(X, p + c, d, scales, halves[place : place + ROWS], dither, c, rows)
+            transpose_into(rows, 0, 16, block)
+            if d < c + 16 and d % 2:
+                store(block, 16 * (d - c), splat(int32(0), 16))
+            for k in range(0, min(16, d - c), 2):
+                x, y = load_pairs(block, 16 * k, 16), load_pairs(block, 16 * k + 16, 16)
+                a, b = first_of_pairs(x, y), second_of_pairs(x, y)
+                q = base + (c + k) * TILE
+                store(tiles, q, a)
+                store(tiles, q + 32, b)
+                u, v = add_products(load(squares, 0, 16), a, a), add_products(load(squares, 16, 16), b, b)
+                store(squares, 0, u)
+                store(squares, 16, v)
+                store(seen, 0, load(seen, 0, 16) | u)
+                store(seen, 16, load(seen, 16, 16) | v)
         for i in range(few):
             exponents[at + i] = (bits_of(powers[i]) >> int64(52)) - int64(1023)
-        add_lanes(lanes, 0, rounded, at % TILE)
-        add_lanes(lanes, LANES * LANES, rounded, at % TILE + LANES)
-        if (at + ROWS) % TILE == 0 or done + ROWS >= n:
-            for i in range(TILE):
-                rounded[i] = limit_of(rounded[i], how.most)
-            for i in range(max(at // TILE * TILE, start), at + few):
-                limits[i] = int64(rounded[i % TILE])
-        base = at // TILE * pairs * TILE + at % TILE
-        for j in range(0, pairs, 16):
-            transpose_into(row_pairs, j, wide // 2, block)
-            for k in range(min(16, pairs - j)):
-                store(out_pairs, base + (j + k) * TILE, load(block, 16 * k, 16))
+        for i in range(ROWS):
+            # a partial sum that was below 0 has left int32: of records that another thread changes meanwhile
+            powers[i] = limit_of(np.float64(squares[i]) if seen[i] >= 0 else 0.0, how.most)
+        for i in range(few):
+            limits[at + i] = int64(powers[i])
+    return largest
+
+
+@jit(inline=True)
+def round_block(
+    X: Any, p: int, d: int, scales: F64Array, halves: U16Array, dither: I64Array, c: int, rows: I32Array
+) -> None:
+    """Up to 16 columns, c and after, of the 32 records that have column c at place p and after it."""
+    for k in range(ROWS // 2):
+        q, r, first, second = p + k * d, p + (k + 16) * d, int64(halves[k]), int64(halves[k + 16])
+        prefetch_far(X, q + AHEAD * d)
+        prefetch_far(X, r + AHEAD * d)
+        a = round_eight(X, q - c, scales[k], first, dither, c)
+        b = round_eight(X, r - c, scales[k + 16], second, dither, c)
+        store(rows, 16 * k, pair_middles(a, b))
+        if c + LANES < d:
+            prefetch_far(X, q + AHEAD * d + LANES)
+            prefetch_far(X, r + AHEAD * d + LANES)
+            a = round_eight(X, q - c, scales[k], first, dither, c + LANES)
+            b = round_eight(X, r - c, scales[k + 16], second, dither, c + LANES)
+            store(rows, 16 * k + LANES, pair_middles(a, b))
 
 
 @jit(inline=True)
@@ -205,32 +252,3 @@ def add_masked_square(X: Any, p: int, mask: Any, total: Any) -> Any:
     """Those of which the mask has ones."""
     v = load_wide(X, p, 8) * mask
     return fma(v, v, total)
-
-
-@jit(inline=True)
-def add_lanes(lanes: F64Array, p: int, out: F64Array, i: int) -> None:
-    """out[i + k] is the sum of the 8 entries from place p + 8 k on, integers below 2^53."""
-    a, b, c, e = load(lanes, p, 8), load(lanes, p + 8, 8), load(lanes, p + 16, 8), load(lanes, p + 24, 8)
-    f, g, h, k = load(lanes, p + 32, 8), load(lanes, p + 40, 8), load(lanes, p + 48, 8), load(lanes, p + 56, 8)
-    store(out, i, sum_each(a, b, c, e, f, g, h, k))
-
-
-@jit(inline=True)
-def round_row(
-    X: Any, p: int, d: int, mask: F64Array, by: Move, phases: F64Array, out: I16Array, q: int, squares: F64Array, r: int
-) -> None:  # fmt: skip
-    """Round the point at place p of X to place q of out; at place r of `squares`, 8 parts of its squared norm."""
-    whole = d // LANES * LANES
-    first, second, shift, square = splat(by.shrink, 8), splat(by.power, 8), splat(by.shift, 8), splat(0.0, 8)
-    for c in range(0, whole, LANES):
-        t = load(phases, c, 8) + shift
-        v = floor_within(load_wide(X, p + c, 8) * first * second + (t - truncate(t)))
-        square = fma(v, v, square)
-        store(out, q + c, narrow(v))
-    if whole < d:
-        t = load(phases, whole, 8) + shift
-        ours = load(mask, 0, 8)
-        v = floor_within(load_wide(X, p + whole, 8) * ours * first * second + (t - truncate(t)) * ours)
-        square = fma(v, v, square)
-        store(out, q + whole, narrow(v))
-    store(squares, r, square)

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fastdp import sets
-from fastdp.optimizing.step_noise import FEW_COLUMNS, FEW_RECORDS
 
 from ..peers.inputs import float_scores, int_values
 from . import selection
@@ -134,9 +133,8 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
         return ENTRIES // x if by_dimension else x
 
     def read(x: int) -> float:
-        """Integer points and, for each record, a label, an exponent and a limit; few records stay floats."""
-        few = width(x) <= FEW_COLUMNS and size(x) <= FEW_RECORDS
-        return 8 + 8 / width(x) if few else 2 + 12 / width(x)
+        """Integer points and, for each record, a label, an exponent and a limit."""
+        return 2 + 12 / width(x)
 
     return Curve(
         name=f"curve-descent-{name}",

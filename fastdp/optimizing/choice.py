@@ -66,4 +66,4 @@ class ChoicePlan(ABC):
 
     @abstractmethod
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
-        """Score the points on the records: the last thing that may fail before the charge is final."""
+        """Check the records and score the points on them: the last thing that may fail before the charge is final."""

@@ -212,6 +212,7 @@ class GridPlan(ChoicePlan):
         return {name: getattr(self, name) for name in ("resolution", "_limit", "_over")}
 
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
+        points.check()
         d = self.asked.d
         if self._tangents:
             choose = self.envelope(points, report).chooser()

@@ -397,9 +397,14 @@ def run_descent(
     guarantee = guarantee_of(asked, grid, d, schedule.steps)
     price = {"epsilon": asked.epsilon, "delta": asked.delta, "steps": schedule.steps, "clip": grid.clip}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
-        (points := keys.reads(points, RECORDS)).check(keep_norms=not grid.longest)
-        noises = integer_noise(drawn.plan(), keys.take(), schedule.steps * d).reshape(schedule.steps, d)
-        source = GridPoints(points, keys.take(), grid.longest) if grid.longest else points
+        points, for_noise = keys.reads(points, RECORDS), keys.take_ahead()
+        source: Points | GridPoints = points
+        if grid.longest:  # which checks the records in the read that rounds them
+            source = GridPoints(points, keys.take_ahead(), grid.longest)
+        else:
+            points.check()
+        keys.commit()
+        noises = integer_noise(drawn.plan(), for_noise, schedule.steps * d).reshape(schedule.steps, d)
         path = _noisy_path(source, problem, schedule, n, noises, callback, progress)
     return PrivateDescent(
         w=_result(path, average),

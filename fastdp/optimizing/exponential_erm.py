@@ -214,7 +214,6 @@ def choose_point(
     price = {"epsilon": plan.asked.epsilon, "method": plan.method, "spacing": plan.spacing}
     with ChargedKeys("exponential_erm", plan.guarantee, price, budget, rng) as keys:
         points = keys.reads(points, RECORDS)
-        points.check()
         with reporting(progress, "minimising") as report:
             draw = plan.read(points, report)
         w = draw(keys.take())

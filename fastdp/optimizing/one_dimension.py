@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil, floor, frexp, inf, log
+from math import ceil, floor, frexp, inf, log, sqrt
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from ..privacy.guarantees import BoundedRange
 from ..randomness.keys import Key
 from ..records.rank_search import RankSearch, may_gather
 from ..records.rows import Block
+from ..support.columns import as_compiled
 from ..support.progress import Report
-from ..support.rounding import lower
+from ..support.rounding import down, lower, up
 from ..support.search import greatest_integer
 from ..support.shown import shown
 from .choice import ChoiceParameters, ChoicePlan, Integers
 from .losses import AbsoluteDeviation, SquaredDistance
-from .points import Points
+from .points import Points, least_square
 from .sets import Vector
 
 _LINE_BITS, _MOST_LINE = 40, 2**62  # points on a line: by default, and at most
@@ -63,7 +64,7 @@ class ConvexChoice:
         return self._function(k) - self._least
 
     def _side(self, side: int, near: int, far: int) -> list[WeightedInterval]:
-        """The intervals at distances near .. far from the minimiser: each ends about where the next level begins."""
+        """The intervals at distances near .. far from the minimiser: each ends about where another level begins."""
 
         def gap(distance: int) -> int:
             return self._gap(self.best + side * distance)
@@ -74,7 +75,8 @@ class ConvexChoice:
             level = min(self._open, self._levels.of(gap(near)))
             end = far + 1
             if level < self._open:
-                end = self._crossing(gap, near, far, self._levels.first(level + 1), step)
+                above = level + max(1, level // 4)  # no more than a tenth of the proposals is lost by it
+                end = self._crossing(gap, near, far, self._levels.first(above), step)
             step = end - near
             intervals.append(WeightedInterval(self.best + side * near, side, step, level))
             near = end
@@ -179,18 +181,6 @@ class LinePlan(ChoicePlan):
     def _losses(self, points: Points) -> Callable[[int], int]:
         """The sum of all losses at a point."""
 
-    def positions(self, points: Points) -> Callable[[Block], Integers]:
-        """Where the records of a block stand."""
-        low, scale, first, last = self._low, 1 / self.spacing, self.first, self.last
-
-        def of(block: Block) -> Integers:
-            X, _, _ = points.parts(block)
-            places = (X.astype(np.float64, copy=False) - low) * scale
-            np.clip(places, float(first), float(last), out=places)
-            return np.clip(np.rint(places).astype(np.int64), first, last)
-
-        return of
-
     def read(self, points: Points, report: Report) -> Callable[[Key], Vector]:
         report(0, 1, "records")
         choice = self.choice(points)
@@ -215,7 +205,7 @@ class LinePlan(ChoicePlan):
 
 
 class _Mean(LinePlan):
-    """(k - x)^2: n k^2 - 2 k (sum of x), but for what does not depend on k."""
+    """(k - x)^2: n k^2 - 2 k (sum of x), but for what does not depend on k. One read checks the records and sums."""
 
     power = 2
 
@@ -241,13 +231,19 @@ class _Mean(LinePlan):
         return self._range() if self.asked.monotonic else 2 * self.steps * (self.last - self.first)
 
     def _losses(self, points: Points) -> Callable[[int], int]:
-        positions = self.positions(points)
+        ends = up(Fraction(self.first)), down(Fraction(self.last))  # 0 is between them, and a float
+        line = np.array([self._low, 1 / self.spacing, *ends, points.limit])
 
-        def statistic(block: Block) -> list[int]:
-            at = positions(block)
-            return [int((at >> _HALF).sum()), int((at & (2**_HALF - 1)).sum())]
+        def statistic(block: Block) -> Integers:
+            from ..kernels.number_line import sum_positions
 
-        high, low = points.rows.total(statistic).tolist()
+            X, _ = points.raw_parts(block)
+            out, least = np.zeros(4, np.int64), least_square(X)
+            largest = sum_positions(as_compiled(X.reshape(-1)), line, out[:2])
+            out[2:] = points.verdict(sqrt(largest * largest + least))
+            return out
+
+        high, low, *_ = points.check_by(lambda: points.rows.total(statistic)).tolist()
         n, total = points.n, (high << _HALF) + low
         return lambda k: k * (n * k - 2 * total)
 
@@ -263,7 +259,20 @@ class _Median(LinePlan):
     def _sensitivity(self) -> int:
         return self.steps if self.asked.monotonic else 2 * self.steps
 
+    def positions(self, points: Points) -> Callable[[Block], Integers]:
+        """Where the records of a block stand."""
+        low, scale, last = self._low, 1 / self.spacing, self.last
+
+        def of(block: Block) -> Integers:
+            X, _, _ = points.parts(block)
+            places = (X.astype(np.float64, copy=False) - low) * scale
+            np.clip(places, 0.0, float(last), out=places)
+            return np.clip(np.rint(places).astype(np.int64), 0, last)
+
+        return of
+
     def _losses(self, points: Points) -> Callable[[int], int]:
+        points.check()
         positions = self.positions(points)
         if not may_gather(points.rows):
             far = RankSearch(points.rows, lambda block: positions(block).view(np.uint64), self.last, add=True)

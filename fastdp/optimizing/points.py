@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,16 +23,12 @@ from ..support.errors import DomainError
 from ..support.parameters import Outside
 from .families import FAMILIES
 from .label_reading import TOLERANCE, LabelReading, labels_of
-from .losses.base import MARGIN, Summand
+from .losses.base import Summand
 from .rounded_moments import times_root_two
 from .sets import Projection, Vector
-from .step_noise import FEW_COLUMNS, FEW_RECORDS
 
 _ONE_LOOP = 2**18  # entries up to which a descent is one compiled loop: 60 us a step, too short for threads
 _MOST_COLUMNS = 2**20  # descent.md, lemma 1
-# and where lanes along 16 columns or fewer would idle, and the records by columns fit into the cache, one by columns:
-# 1.5 us a step for 1,000 x 10 in place of 2.5, and of 1.9 for integers; at 30 columns it takes longer
-_FEW_COLUMNS, _FEW_RECORDS = FEW_COLUMNS, FEW_RECORDS
 
 _LEGAL = 2.0**511
 _WILD = "X: must be finite, with norms below 2^511; there are records that are not"
@@ -111,19 +107,18 @@ class Points:
     def check(self, *, keep_norms: bool = True) -> None:
         """Read all records once: DomainError if one of them is outside what was declared. To be called before sums.
 
-        Norms are kept for sums of gradients; integer points need none.
+        Norms are kept for sums of gradients.
         """
         self._keeps_norms = keep_norms
-        self._read_labels()
-        self._checked(self._read_norms)
+        self.check_by(self._read_norms)
 
-    def _read_labels(self) -> None:
+    def check_by(self, read: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """As `check`, by a function that reads all records for its own ends: what it returns.
+
+        Its last two entries are the sums of `verdict` over blocks: it reads again if records have to be changed.
+        """
         if self._given is not None:
             self._labels = self.rows.label_reader(self._given, LabelReading(self.loss, self._clip), np.float64)
-
-    def _checked(self, read: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
-        """What `read` returns, whose last two entries say how many blocks have norms that are not finite, and how many
-        have some beyond the bound: read again if records are changed, DomainError if they are refused."""
         found = read()
         if found[-2] and self._clip:
             self._wild = True
@@ -137,14 +132,14 @@ class Points:
             )
         return found
 
-    def _verdict(self, largest: float) -> list[int]:
-        """Of a block whose largest norm it is, NaN if there is one: the last two entries that `_checked` wants."""
+    def verdict(self, largest: float) -> list[int]:
+        """Of a block by its largest norm, NaN if there is one: whether it is not finite, whether beyond the bound."""
         return [int(not largest < inf), int(largest > self._bound * (1 + TOLERANCE))]
 
     def _read_norms(self) -> NDArray[np.int64]:
         """Whether there are norms that are not finite, and, if there are none, whether some are beyond the bound."""
         norms = self._norms = self.rows.keep(self._norms_of, np.float64) if self._keeps_norms else self._norms_of
-        labels, verdict = self._labels, self._verdict
+        labels, verdict = self._labels, self.verdict
 
         def statistic(block: Block) -> list[int]:
             if labels is not None:
@@ -259,16 +254,14 @@ class Points:
 
     def rounded_moments(self, x_norm: float, y_bound: float, size: int, key: Key) -> NDArray[np.int64]:
         """The same of points and labels that are rounded first; it checks them as `check` does, in the same read."""
-        self._read_labels()
-        found = self._checked(
-            lambda: self.rows.total(partial(self._rounded_moments, np.array([x_norm, y_bound, 0.0, size]), key))
-        )
+        numbers = np.array([x_norm, y_bound, 0.0, size])
+        found = self.check_by(lambda: self.rows.total(partial(self._rounded_moments, numbers, key)))
         sums = found[:-2].reshape(self.columns + 2, self.columns)
         sums[: self.columns] = times_root_two(sums[: self.columns])
         return sums
 
     def _rounded_moments(self, numbers: Vector, key: Key, block: Block) -> NDArray[np.int64]:
-        """Those of a block, and what `_checked` wants."""
+        """Those of a block, and its verdict."""
         from ..kernels.rounded_moments import add_rounded_moments
 
         X, labels = self.raw_parts(block)
@@ -277,7 +270,7 @@ class Points:
         largest = add_rounded_moments(
             as_compiled(X.reshape(-1)), labels, numbers + least, key, block.first, out[:-2].reshape(d + 2, d)
         )
-        out[-2:] = self._verdict(largest)
+        out[-2:] = self.verdict(largest)
         return out
 
     def descend(
@@ -300,23 +293,9 @@ class Points:
             steps.projection.region,
             path,
         )
-        if self.loss.family == MARGIN and self.d <= _FEW_COLUMNS and self.n <= _FEW_RECORDS:
-            kernel: Any = descent.descend_columns
-            kernel(*self._by_columns(block), *after)
-        else:
-            kernel = getattr(descent, f"descend_{family.name}")
-            kernel(*self.parts(block), *after)
+        kernel = getattr(descent, f"descend_{family.name}")
+        kernel(*self.parts(block), *after)
         return path
-
-    def _by_columns(self, block: Block) -> tuple[Vector, Vector, Vector]:
-        """A few records laid out by columns, a multiple of 32 of them, as the kernel `descend_columns` takes them."""
-        X, labels, norms = self.parts(block)
-        n, wide = self.n, -(-self.n // 32) * 32
-        # columns are an odd number of cache lines apart, so that they do not push each other out
-        columns, all_labels, all_norms = np.zeros((self.d, wide + 8)), np.zeros(wide), np.ones(wide)
-        columns[:, :n] = X.reshape(n, self.d).T
-        all_labels[:n], all_norms[:n] = labels, norms
-        return columns.reshape(-1), all_labels, all_norms
 
     def _sum(self, action: str, block: Block, w: Vector, unit: float, limit: float, dtype: Any) -> NDArray[Any]:
         X, labels, norms = self.parts(block)
@@ -354,9 +333,14 @@ def norms_of(X: NDArray[Any]) -> Vector:
 
 def least_square(X: NDArray[Any]) -> float:
     """What is added to squared norms, so that none is too small: kernels/clipping.py."""
+    return _least_square(X.itemsize)
+
+
+@cache
+def _least_square(size: int) -> float:
     from ..kernels.clipping import LEAST_SQUARE, LEAST_SQUARE_32
 
-    return LEAST_SQUARE_32 if X.dtype == np.float32 else LEAST_SQUARE
+    return LEAST_SQUARE_32 if size == 4 else LEAST_SQUARE
 
 
 def _append(some: list[T], more: list[T]) -> list[T]:

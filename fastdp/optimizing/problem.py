@@ -109,8 +109,7 @@ class Problem:
 
     def warn_if_vacuous(self, bound: float | None) -> None:
         """An AccuracyWarning where a bound promises no more than the start does, which costs nothing."""
-        known = self.start_excess()
-        if bound is not None and bound >= known:
+        if bound is not None and bound >= (known := self.start_excess()):
             warn_of_accuracy(
                 f"the error bound, {bound:.3g}, says nothing: the start, a public point, is within {known:.3g} of the "
                 "least loss; more records, a larger epsilon or a smaller set would"

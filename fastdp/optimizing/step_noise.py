@@ -38,7 +38,6 @@ _LEAST_OF_POINTS = 2.0**21  # of K: coarser, and rounding up would cost a part i
 _OF_NOISE = 0.1  # of its deviation, that rounding may have
 _FEWEST_STEPS = 4  # that are worth making integer points for
 _MOST_INTEGER_COLUMNS = 2**16
-FEW_COLUMNS, FEW_RECORDS = 16, 4096  # float64 by columns is faster for so few of both
 _MOST_SUM = 2.0**62
 _MOST_RECORDS = 2**31  # where their number is private: sums of so many fit
 
@@ -297,11 +296,12 @@ def _fit(
 _FACTOR_SQUARE = 2.0**28  # points.md, lemma 4: of a record's gradient, for factors that are rounded at random
 
 
+@lru_cache(256)
 def point_grid(
     asked: NoiseParameters, *, clip: float, n: int, d: int, steps: int
 ) -> tuple[SumGrid, dict[str, CoordinateNoise]] | None:
     """The grid for points that are integers, or None where public numbers ask for float64: points.md, "Which width"."""
-    if steps < _FEWEST_STEPS or d > _MOST_INTEGER_COLUMNS or (d <= FEW_COLUMNS and n <= FEW_RECORDS):
+    if steps < _FEWEST_STEPS or d > _MOST_INTEGER_COLUMNS:
         return None
     vectors, wider = 2 if asked.neighbors == "replace-one" else 1, 1 + FINEST_ULP * sqrt(d)
     moderate("clip", clip, toward=0)

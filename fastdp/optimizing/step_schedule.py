@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, log, log1p, sqrt
 from typing import NamedTuple
 
@@ -83,8 +84,13 @@ class DescentSchedule:
                 bound = min(bound + rounding, problem.varies())
                 if given.step_size is None:
                     uncapped = min(bound, theorems.best(wanted, noise_square(wanted)) + rounding)
-        rates = np.full(count, first) if average is not None else first * (1 - np.arange(count) / count)
+        rates = np.full(count, first) if average is not None else first * _falling(count)
         return cls(rates, grid, options, bound, uncapped)
+
+
+@lru_cache(16)
+def _falling(count: int) -> Vector:
+    return np.asarray(1 - np.arange(count) / count)
 
 
 def _grid_of(

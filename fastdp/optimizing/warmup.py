@@ -59,13 +59,12 @@ def _add_losses() -> None:
 
 
 def _descend(loss: Any, dtype: Any) -> None:
-    for d in (2, 20):  # few columns, and more of them
-        points = Points(np.ones((3, d), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
-        points.check()
-        problem = Problem.of(loss, Box(-1, 1), d)
-        step = DescentSteps(1.0, 0.0, np.ones(1), problem.projection)
-        noise = np.zeros((1, d), np.int64)
-        points.descend(problem.start, 1.0, 1.0, noise, step)
+    points = Points(np.ones((3, 2), dtype), None if loss.labels is None else np.ones(3), loss, "raise")
+    points.check()
+    problem = Problem.of(loss, Box(-1, 1), points.d)
+    step = DescentSteps(1.0, 0.0, np.ones(1), problem.projection)
+    noise = np.zeros((1, points.d), np.int64)
+    points.descend(problem.start, 1.0, 1.0, noise, step)
     points.gradients(problem.start, 1.0, 1.0)
     walk(lambda w, _: points.plain_gradients(w), problem, step, noise, None, lambda *_: None)
     walk(lambda w, _: points.gradients(w, 1.0, 1.0), problem, step, noise, None, lambda *_: None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from ..support.checks import plain_integer
@@ -27,15 +26,20 @@ def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tupl
     return tuple(places[w] if isinstance(w, str) else position_of(w, names, width) for w in columns)
 
 
-@contextmanager
-def called(parameter: str) -> Iterator[None]:
+class called:
     """Errors about records speak of the parameter that holds them."""
-    try:
-        yield
-    except ValueError as error:
-        if str(error).startswith("data: "):
-            raise type(error)(_DATA.sub(parameter, str(error))) from None
-        raise
+
+    __slots__ = ("_parameter",)
+
+    def __init__(self, parameter: str) -> None:
+        self._parameter = parameter
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, ValueError) and str(error).startswith("data: "):
+            raise type(error)(_DATA.sub(self._parameter, str(error))) from None
 
 
 def position_of(which: str | int, names: Names, width: int, parameter: str = "column") -> int:

@@ -33,6 +33,8 @@ def rows_of(data: Any) -> Rows:
 
 def opened(data: Any) -> Rows:
     """The same for who reads nothing of them for a release."""
+    if type(data) is np.ndarray:
+        return array_rows(data)
     if isinstance(data := held(data), Rows):
         return data
     if isinstance(data, str | os.PathLike):

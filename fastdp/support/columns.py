@@ -127,7 +127,7 @@ def has(data: Any, name: str) -> bool:
 
 def comes_from(data: Any, library: str, *names: str) -> bool:
     """Whether an object is of one of these classes of a library, or of a class derived from them."""
-    return any(
+    return type(data) is not np.ndarray and any(
         kind.__module__.partition(".")[0] == library and kind.__name__ in names for kind in type(data).__mro__[:-1]
     )
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 _HUGE = 2**22  # bytes from which numpy asks by itself
 _MOST = 2**33
 _LINE = 64
+_NONE = np.empty(0, np.uint8)
 
 
 class Slots:
@@ -27,7 +28,7 @@ class Slots:
     def __init__(self, number: int, size: int) -> None:
         self._size = -(-size // _LINE) * _LINE
         several = number > 1 and size < _HUGE and number * self._size <= _MOST
-        self._memory = _aligned(number * self._size if several else 0)
+        self._memory = _aligned(number * self._size) if several else _NONE
         self._next = itertools.count().__next__
 
     def __reduce__(self) -> Any:
@@ -45,5 +46,5 @@ class Slots:
 def _aligned(size: int) -> NDArray[np.uint8]:
     """Bytes of 0, the first of them on a cache line."""
     memory = np.zeros(size + _LINE, np.uint8)
-    first = -memory.ctypes.data % _LINE
+    first = -memory.__array_interface__["data"][0] % _LINE  # in half the time of memory.ctypes
     return memory[first : first + size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 
@@ -224,3 +225,56 @@ def test_lines_that_are_refused():
 )  # fmt: skip
 def test_lines_say_what_they_are(dtype, bits, signed, text):
     assert str(order_of(dtype, bits, signed)) == text
+
+
+# --- sums of positions
+
+
+LINES = {
+    "bits of a float": (-1.0, 2.0**50, 0.0, 2.0**62, math.inf),
+    "between points": (0.25, 8.0, -(2.0**40), 2.0**31 + 1, 1e9),
+    "cut": (0.0, 2.0**-3, -5.0, 7.0, 40.0),
+}
+
+
+def oracle_of_positions(values, low, scale, first, last, limit):
+    """Python's integers, one by one."""
+    each = [min(max((min(max(float(v), -limit), limit) - low) * scale, first), last) for v in values]
+    return [round(k) for k in each]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("line", LINES)
+def test_positions_add_up_as_python_adds_them(line, dtype):
+    rng = np.random.default_rng(3)
+    ends = np.array([0.0, -0.0, 5e-324, math.inf, -math.inf, 1e300, -1e300, 0.3125, -0.0625, 4.0, 12.0, 20.0])
+    for n in (0, 1, 63, 64, 65, 3000):
+        with np.errstate(over="ignore", under="ignore"):
+            values = (rng.normal(size=n) * 2.0 ** rng.integers(-4, 9, n)).astype(dtype)
+            values[: min(n, len(ends))] = ends[:n].astype(dtype)
+        out = np.array([5, -7])
+        largest = kernels.sum_positions(values, np.array(LINES[line]), out)
+        right = oracle_of_positions(values, *LINES[line])
+        assert out.tolist() == [5 + sum(k >> 31 for k in right), -7 + sum(k & (2**31 - 1) for k in right)]
+        assert largest == np.abs(values).max(initial=0.0)
+
+
+@pytest.mark.parametrize("at", [0, 63, 64, 99])
+def test_sums_of_positions_tell_of_a_nan(at):
+    values = np.full(100, math.inf)
+    values[at] = -math.nan
+    assert math.isnan(kernels.sum_positions(values, np.array(LINES["cut"]), np.zeros(2, np.int64)))
+
+
+def fingerprint():
+    values = np.random.default_rng(4).normal(size=1001) * 3
+    found = []
+    for line in LINES.values():
+        for dtype in (np.float64, np.float32):
+            out = np.zeros(2, np.int64)
+            found += [kernels.sum_positions(values.astype(dtype), np.array(line), out), *out.tolist()]
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def test_sums_of_positions_have_the_same_bits_on_other_cpus(fingerprint_elsewhere):
+    assert fingerprint_elsewhere(__name__) == fingerprint()

@@ -46,16 +46,15 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def phases_of(d: int) -> Array:
-    return np.arange(-(-d // 32) * 32) * grid_points._GOLDEN % 1.0
-
-
 def rounded(X: Array, first: int = 0, most: int = LONGEST, bound: float = math.inf) -> tuple[Array, Array]:
     """Tiles and marks of some records."""
     n, d = X.shape
     records = -(-n // kernels.TILE) * kernels.TILE
     out, marks = np.zeros(records * (d + d % 2), np.int16), np.zeros((2, records), np.int16)
-    round_points(X.reshape(-1), d, bound, 2.0**-1000, most, KEY, first, phases_of(d), out, marks)
+    largest: float = round_points(X.reshape(-1), d, bound, 2.0**-1000, most, KEY, first, out, marks)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt((X.astype(np.float64) ** 2).sum(axis=1) + 2.0**-1000)
+    np.testing.assert_allclose(largest, norms.max(initial=2.0**-500), rtol=1e-14)
     return out, marks
 
 
@@ -90,12 +89,43 @@ def test_points_are_those_of_the_oracle(dtype: Any) -> None:
     for d, n, first in ((1, 40, 0), (2, 130, 7), (5, 20, 511), (17, 30, 2**33 + 500), (64, 9, 3)):
         X = instance(rng, n, d, dtype)[0]
         tiles, marks = rounded(X, first)
-        found, phases = coordinates(tiles, n, d), phases_of(d).tolist()
+        found = coordinates(tiles, n, d)
         for i, x in enumerate(X.astype(np.float64).tolist()):
-            right = oracles.points.rounded_point(x, oracles.points.uniform(KEY.tolist(), 0, first + i), phases)
+            right = oracles.points.rounded_point(x, oracles.points.word(KEY.tolist(), 0, first + i))
             assert found[i].tolist() == right.whole
             assert marks[1, i] == min(LONGEST // right.norm, 32767) if right.norm else marks[1, i] == 0
             assert not any(x) or marks[0, i] == right.exponent
+
+
+def test_coordinates_half_way_between_two_are_those_of_the_oracle() -> None:
+    """To 2^-16 of a unit, half to even of the sum with the word."""
+    X = np.random.default_rng(4).integers(-(2**31), 2**31, (64, 3)) * 2.0**-32
+    X[:, 0] = 0.75  # which keeps the exponent: units of 2^-15, and halves of a 2^-16th of them are 2^-32
+    found = coordinates(rounded(X)[0], 64, 3)
+    for i, x in enumerate(X.tolist()):
+        assert found[i].tolist() == oracles.points.rounded_point(x, oracles.points.word(KEY.tolist(), 0, i)).whole
+
+
+@pytest.mark.parametrize("at", [0, 31, 32, 40])
+@pytest.mark.parametrize("value", [math.nan, math.inf, 2.0**512])
+def test_a_norm_that_is_not_finite_is_told(at: int, value: float) -> None:
+    X, out, marks = np.full((41, 3), 2.0), np.zeros(128 * 4, np.int16), np.zeros((2, 128), np.int16)
+    X[at, 1] = value
+    assert not round_points(X.reshape(-1), 3, math.inf, 2.0**-1000, LONGEST, KEY, 0, out, marks) < math.inf
+
+
+def test_limits_hold_whatever_the_coordinates_became() -> None:
+    """A norm that is far too small, as where another thread changes a record: coordinates are then any 16 bits."""
+    rng, refused = np.random.default_rng(5), 0
+    for d in (1, 2, 3, 17, 64):
+        X = rng.choice([-1.0, 1.0], (100, d)) * rng.uniform(1, 1.01, (100, d))
+        out, marks = np.zeros(128 * (d + d % 2), np.int16), np.zeros((2, 128), np.int16)
+        round_points(X.reshape(-1), d, math.inf, 0.001 - d, LONGEST, KEY, 0, out, marks)
+        for whole, limit in zip(coordinates(out, 100, d).tolist(), marks[1].tolist(), strict=False):
+            square = sum(v * v for v in whole)
+            assert limit**2 * square <= LONGEST**2
+            refused += square >= 2**31 and limit == 0
+    assert refused == 100
 
 
 def test_points_do_not_depend_on_what_lies_behind_them() -> None:
@@ -118,11 +148,11 @@ def test_sums_are_those_of_the_oracle(kind: str) -> None:
         X, y, w = instance(rng, n, d)
         labels = labels_for(kind, y)
         tiles, marks = rounded(X, first)
-        phases = phases_of(d).tolist()
-        us = [[oracles.points.uniform(KEY.tolist(), stream, first + i) for i in range(n)] for stream in (0, 9)]
-        some = [oracles.points.rounded_point(x, u, phases) for x, u in zip(X.tolist(), us[0], strict=True)]
+        us = [oracles.points.uniform(KEY.tolist(), 9, first + i) for i in range(n)]
+        of_points = [oracles.points.word(KEY.tolist(), 0, first + i) for i in range(n)]
+        some = [oracles.points.rounded_point(x, u) for x, u in zip(X.tolist(), of_points, strict=True)]
         low, high = oracles.points.summed_gradients(
-            some, labels.tolist(), w.tolist(), kind, unit=UNIT, most=LONGEST, bits=low_bits(d) + 14, us=us[1],
+            some, labels.tolist(), w.tolist(), kind, unit=UNIT, most=LONGEST, bits=low_bits(d) + 14, us=us,
             parameter=LOSSES[kind].parameter,
         )  # fmt: skip
         found = summed(tiles, marks, labels, w, kind, stream=9, first=first)
@@ -300,8 +330,7 @@ def test_the_width_is_a_public_rule() -> None:
         return point_grid(some, clip=1.0, n=n, d=d, steps=steps) is not None
 
     assert width(1)
-    assert width(5000, d=2)
-    assert not width(4096, d=16)
+    assert width(2, d=1, steps=4)
     assert width(10**8)
     assert not width(10**9), "rounding would have more than a tenth of the noise"
     assert width(10**6, some=asked._replace(epsilon=10.0))

@@ -27,10 +27,14 @@ class RoundedPoint(NamedTuple):
     norm: int
 
 
+def word(key: Sequence[int], stream: int, record: int) -> int:
+    """The 16 bits of a record."""
+    return int(words.stream_half_words(key, stream, record // 2, 1)[0]) >> 16 * (record % 2) & 0xFFFF
+
+
 def uniform(key: Sequence[int], stream: int, record: int) -> Fraction:
-    """The 16 bits of a record, in the middle of their interval."""
-    word = int(words.stream_half_words(key, stream, record // 2, 1)[0])
-    return Fraction(2 * (word >> 16 * (record % 2) & 0xFFFF) + 1, 2**17)
+    """The same, in the middle of their interval."""
+    return Fraction(2 * word(key, stream, record) + 1, 2**17)
 
 
 def ceil_root(square: int) -> int:
@@ -39,17 +43,15 @@ def ceil_root(square: int) -> int:
     return root if root * root == square else root + 1
 
 
-def rounded_point(x: Sequence[float], u: Fraction, phases: Sequence[float]) -> RoundedPoint:
-    """A point on its own grid; a point of zeros has any exponent."""
+def rounded_point(x: Sequence[float], word: int) -> RoundedPoint:
+    """A point on its own grid, to 2^-16 of it and then up or down by its word; a point of zeros has any exponent."""
     square, exponent = sum(Fraction(v) ** 2 for v in x), 0
     if square:
         exponent = 14 - math.frexp(math.hypot(*x))[1] + 2
         while square * Fraction(4) ** exponent > LARGEST**2:
             exponent -= 1
-    whole = []
-    for v, phase in zip(x, phases, strict=False):
-        shift = float(u) + phase
-        whole.append(math.floor(v * 2.0**exponent + (shift - 1 if shift >= 1 else shift)))
+    unit = Fraction(2) ** (exponent + 16)
+    whole = [round(Fraction(v) * unit + (word ^ (0x9E37 * j & 0xFFFF))) >> 16 for j, v in enumerate(x)]
     return RoundedPoint(whole, exponent, ceil_root(sum(v * v for v in whole)))
 
 

@@ -68,7 +68,12 @@ class Ball(ConvexSet):
         return 2 * self.radius
 
     def reach(self, point: Vector) -> float:
-        return float(np.linalg.norm(point - np.array(self.at))) + self.radius
+        away = np.asarray(point, np.float64) - np.array(self.at) if any(self.at) else np.asarray(point, np.float64)
+        return sqrt(away @ away) + self.radius
+
+    @property
+    def norm(self) -> float:
+        return super().norm if any(self.at) else self.radius
 
     @property
     def projection(self) -> Projection:

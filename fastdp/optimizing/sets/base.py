@@ -19,12 +19,14 @@ from .nets import Floats, Net
 Vector = NDArray[np.float64]
 
 _ROUNDING = 1e-9  # how far outside, relative to the size of a set, a point may be by rounding and count as inside
+_FINITE = float(np.finfo(np.float64).max)
 _LARGEST = 2.0**400  # of coordinates and radii: squares of what is made of them stay within float64
 
 NAMES = ("BALL", "BALL_L1", "BOX", "SIMPLEX")
 """Of the sets that compiled loops know: constants of kernels/projections.py and, behind FASTDP_, of fastdp.h."""
 
 
+@cache
 def number_of(name: str) -> int:
     """The number of a set in compiled loops and in C."""
     from ...kernels import projections
@@ -293,18 +295,31 @@ def dimension_of(d: Any, name: str = "dimension") -> int:
 
 def point_of(name: str, w: ArrayLike) -> Vector:
     """A point as a fresh float64 vector of finite numbers."""
-    w = np.array(numbers_array(name, w, error=ValueError), np.float64)
-    if w.ndim != 1 or not w.size:
-        raise ValueError(f"{name}: shape {w.shape}: must have one dimension and at least one coordinate")
-    if not np.isfinite(w).all():
+    w = _vector_of(name, w)
+    if not _are_within(w, _FINITE):
         raise ValueError(f"{name}: must be finite; there is a NaN or an infinity in it")
     return w
 
 
+def _vector_of(name: str, w: ArrayLike) -> Vector:
+    """The same, of any numbers."""
+    w = np.array(numbers_array(name, w, error=ValueError), np.float64)
+    if w.ndim != 1 or not w.size:
+        raise ValueError(f"{name}: shape {w.shape}: must have one dimension and at least one coordinate")
+    return w
+
+
+def _are_within(w: Vector, most: float) -> bool:
+    """Whether no coordinate is larger in magnitude, or NaN."""
+    return bool(np.maximum.reduce(np.abs(w)) <= most)  # NaN where there is one; in half the time of .all()
+
+
 def given_point(over: ConvexSet, what: str, w: Any, d: int) -> Vector:
     """A point that a set has given, in a vector that nobody else holds: kernels read d coordinates."""
-    own = point_of(f"over: {what} of {type(over).__name__}", w)
-    if own.size != d or not (np.abs(own) <= 2 * _LARGEST).all():
+    name = f"over: {what} of {type(over).__name__}"
+    own = _vector_of(name, w)
+    if own.size != d or not _are_within(own, 2 * _LARGEST):
+        point_of(name, own)
         raise ValueError(
             f"over: {what} of {type(over).__name__}: must have {d} coordinates, each at most 2^401 in magnitude"
         )
@@ -328,7 +343,9 @@ def projection_of(over: ConvexSet, d: int) -> Projection | None:
     given = over.projection
     if given is None:
         return None
-    a, b = (point_of(f"over: projection of {type(over).__name__}", part) for part in (given.a, given.b))
+    name = f"over: projection of {type(over).__name__}"
+    a = point_of(name, given.a)
+    b = a if given.b is given.a else point_of(name, given.b)
     if given.kind not in _numbers() or a.shape != (d,) or b.shape != (d,):
         raise ValueError(
             f"over: projection of {type(over).__name__}: must have a kind of kernels/projections.py, and two vectors "
