@@ -24,6 +24,7 @@ from .lanes import (
     I16Array,
     I32Array,
     I64Array,
+    U16Array,
     U32Array,
     bits_of,
     float_of,
@@ -34,7 +35,6 @@ from .lanes import (
     load,
     prefetch_far,
     row_at,
-    shl,
     splat,
     stack,
     store,
@@ -46,6 +46,7 @@ from .pair_lanes import (
     first_of_pairs,
     fold,
     load_pairs,
+    pair_middles,
     second_of_pairs,
     splat_pair,
 )
@@ -61,6 +62,8 @@ DRAWN = 2 * GROUP_HALVES  # 32-bit words of two groups
 LARGEST = 32766  # a norm that is rounded is at most this, and so are coordinates after rounding, but for one
 MOST = 2**26  # K is less: 32 products of a run in one int32 lane then keep below 2^31
 LEAST_EXPONENT = -1000  # of a norm
+FRACTION = 2.0**16  # of a unit is what coordinates and factors are known to before they are rounded
+MIDDLE = 1.5 * 2.0**52  # to which they are added: the last 32 bits of the sum are theirs, in two's complement
 POINT_STREAM = 0  # of the words for points; step t of a descent has stream t + 1
 
 EXPONENT, LIMIT = range(2)  # the rows of `marks`
@@ -201,11 +204,23 @@ def scores_into(X: I16Array, base: int, table: I32Array, high: I32Array, low: I3
 
 
 @jit(inline=True)
-def pair_factors(factors: I32Array, work: I32Array) -> None:
-    """The factors of records i and i + 16 side by side, for 32 records at a time, at the start of the work space."""
+def round_factors(
+    slopes: F64Array, powers: F64Array, unit: float, halves: U16Array, limits: I16Array, rounded: I64Array,
+    work: I32Array,
+) -> None:  # fmt: skip
+    """Factors in units of the grid, within their limits, up or down by their words.
+
+    Those of records i and i + 16 are put side by side, for 32 records at a time, at the start of the work space.
+    """
+    middle = bits_of(MIDDLE)
+    for i in range(TILE):
+        c, limit = slopes[i] * powers[i] * unit, np.float64(limits[i])
+        c = c if c == c else 0.0  # in place of a NaN
+        c = c if c < limit else limit
+        c = c if c > -limit else -limit
+        rounded[i] = bits_of(c * FRACTION + float_of(middle ^ int64(halves[i])))
     for k in range(TILE // 32):
-        low, high = load(factors, 32 * k, 16) & splat(int32(0xFFFF), 16), shl(load(factors, 32 * k + 16, 16), 16)
-        store(work, 16 * k, low | high)
+        store(work, 16 * k, pair_middles(load(rounded, 32 * k, 16), load(rounded, 32 * k + 16, 16)))
 
 
 @jit(inline=True)
@@ -251,7 +266,7 @@ def add_gradients(
     n, pairs, kind = labels.size, table.size // 2, int64(rule[KIND])
     scores, slopes, filled = stack(rule.dtype, TILE), stack(rule.dtype, TILE), stack(rule.dtype, TILE)
     powers, unit = stack(rule.dtype, TILE), rule[UNIT]
-    high, low, factors = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(work.dtype, TILE)
+    high, low, rounded = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(sums.dtype, TILE)
     drawn = stack(key.dtype, DRAWN)
     halves = drawn.view(np.uint16)
     scale, middle, skip = whole_power(-at.exponent), whole_power(at.shift), int64(words.first % RUN)
@@ -282,14 +297,7 @@ def add_gradients(
             fill_derivatives(kind, rule[PARAMETER], address, scores, filled, slopes)
         place = skip + start % RUN
         some = halves[place : place + TILE]
-        for i in range(TILE):
-            c = slopes[i] * powers[i] * unit
-            limit = np.float64(limits[i])
-            c = c if c == c else 0.0  # in place of a NaN
-            c = c if c < limit else limit
-            c = c if c > -limit else -limit
-            factors[i] = int32(np.floor(c + (np.float64(some[i]) + 0.5) * 2.0**-16))
-        pair_factors(factors, work)
+        round_factors(slopes, powers, unit, some, limits, rounded, work)
         add_tile(X, base, pairs, work)
     empty_sums(work, 2 * pairs, sums)
     for j in range(total.size):
@@ -314,7 +322,7 @@ def sum_points(
     """Add the clipped gradients at w of margin losses, points being integers.
 
     out[j] += sum over records of c_i x_ij,   c_i = floor(c + u_i), c = phi'(<x_i, w> 2^-e_i, y_i) 2^-e_i unit, cut to
-    the record's limit; u_i in (0, 1) from word first + i of the stream
+    the record's limit and rounded to 2^-16; 2^16 u_i the 16-bit word first + i of the stream
 
     Shapes    X and marks as round_points makes them; labels float64[n], w float64[d]; rule float64[3]: number and
               parameter of the loss (losses.py) and unit; address of the derivative of CUSTOM, else 0; out int64[d]

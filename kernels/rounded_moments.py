@@ -31,8 +31,8 @@ from .lanes import (
 )
 from .layout import LANES, SCHEDULE
 from .pair_lanes import add_products, load_pairs, pair_middles, register_lanes, sum_four, transpose_into
-from .points import DRAWN, POINT_STREAM, RUN, fill_words
-from .rounded_points import FRACTION, MAGNITUDE, dither_of, round_eight, squares_into
+from .points import DRAWN, FRACTION, POINT_STREAM, RUN, fill_words
+from .rounded_points import MAGNITUDE, dither_of, round_eight, squares_into
 from .words import expanded
 
 PAIRS = RUN // 2  # of records in a tile, which is as long as a run of words

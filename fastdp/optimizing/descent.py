@@ -29,7 +29,7 @@ from ..support.progress import Progress, Report, check_progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
-from .grid_points import GridPoints
+from .grid_points import GridPoints, checked_source
 from .measured_descent import MeasuredPlan, run_measured
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
@@ -398,11 +398,7 @@ def run_descent(
     price = {"epsilon": asked.epsilon, "delta": asked.delta, "steps": schedule.steps, "clip": grid.clip}
     with ChargedKeys("noisy_projected_gradient_descent", guarantee, price, budget, rng) as keys:
         points, for_noise = keys.reads(points, RECORDS), keys.take_ahead()
-        source: Points | GridPoints = points
-        if grid.longest:  # which checks the records in the read that rounds them
-            source = GridPoints(points, keys.take_ahead(), grid.longest)
-        else:
-            points.check()
+        source = checked_source(points, grid.longest, keys.take_ahead)
         keys.commit()
         noises = integer_noise(drawn.plan(), for_noise, schedule.steps * d).reshape(schedule.steps, d)
         path = _noisy_path(source, problem, schedule, n, noises, callback, progress)
@@ -484,14 +480,13 @@ def walk(
     """All points of a descent, step by step: for records in several blocks, and where Python takes part in a step."""
     from ..kernels.descent import step_once
 
-    take: Any = step_once
     steps, d = noises.shape
     w, space, path = problem.start.copy(), np.empty(d), np.empty((steps + 1, d))
     mean, region = after.mean, np.zeros(3 + 2 * d) if after.projection is None else after.projection.region
     for t in range(steps):
         path[t] = w
         report(t, steps, "")
-        take(gradients(w, t), noises[t], mean, after.rates[t], region, w, space)
+        step_once(gradients(w, t), noises[t], mean, after.rates[t], region, w, space)
         if after.projection is None:
             w = given_point(problem.over, "project(w)", problem.nearest(w, after.rates[t]), d)
         if callback is not None:

@@ -6,6 +6,7 @@ memory is short, blocks are rounded anew in each step, to the same integers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,6 +101,14 @@ class GridPoints:
 
     def _rule(self, unit: float) -> Vector:
         return np.array([self._loss.number, self._loss.parameter, unit])
+
+
+def checked_source(points: Points, longest: int, take: Callable[[], Key]) -> Points | GridPoints:
+    """Records that are checked, and can be summed: as integers, in the read that makes them, or, for 0, as they are."""
+    if longest:
+        return GridPoints(points, take(), longest)
+    points.check()
+    return points
 
 
 def _rounded(points: Points, key: Key, longest: int, slots: Slots, block: Block) -> IntegerBlock:

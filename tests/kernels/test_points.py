@@ -148,11 +148,10 @@ def test_sums_are_those_of_the_oracle(kind: str) -> None:
         X, y, w = instance(rng, n, d)
         labels = labels_for(kind, y)
         tiles, marks = rounded(X, first)
-        us = [oracles.points.uniform(KEY.tolist(), 9, first + i) for i in range(n)]
-        of_points = [oracles.points.word(KEY.tolist(), 0, first + i) for i in range(n)]
+        of_points, of_step = ([oracles.points.word(KEY.tolist(), s, first + i) for i in range(n)] for s in (0, 9))
         some = [oracles.points.rounded_point(x, u) for x, u in zip(X.tolist(), of_points, strict=True)]
         low, high = oracles.points.summed_gradients(
-            some, labels.tolist(), w.tolist(), kind, unit=UNIT, most=LONGEST, bits=low_bits(d) + 14, us=us,
+            some, labels.tolist(), w.tolist(), kind, unit=UNIT, most=LONGEST, bits=low_bits(d) + 14, of_step=of_step,
             parameter=LOSSES[kind].parameter,
         )  # fmt: skip
         found = summed(tiles, marks, labels, w, kind, stream=9, first=first)

@@ -32,11 +32,6 @@ def word(key: Sequence[int], stream: int, record: int) -> int:
     return int(words.stream_half_words(key, stream, record // 2, 1)[0]) >> 16 * (record % 2) & 0xFFFF
 
 
-def uniform(key: Sequence[int], stream: int, record: int) -> Fraction:
-    """The same, in the middle of their interval."""
-    return Fraction(2 * word(key, stream, record) + 1, 2**17)
-
-
 def ceil_root(square: int) -> int:
     """The square root of an integer, rounded up."""
     root = math.isqrt(square)
@@ -68,18 +63,18 @@ def rounded_weights(w: Sequence[float], bits: int) -> tuple[list[int], int]:
 
 def summed_gradients(
     points: Sequence[RoundedPoint], labels: Sequence[float], w: Sequence[float], kind: str, *, unit: float, most: int,
-    bits: int, us: Sequence[Fraction], parameter: float = 0.0,
+    bits: int, of_step: Sequence[int], parameter: float = 0.0,
     slope: Callable[[float, float, float], float] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
     """Bounds of the sum of the gradients; they meet unless phi' is within a relative SLACK of where it jumps."""
     at, exponent = rounded_weights(w, bits)
     totals = [np.zeros(len(w), np.int64), np.zeros(len(w), np.int64)]
-    for point, label, u in zip(points, labels, us, strict=True):
+    for point, label, word in zip(points, labels, of_step, strict=True):
         score = float(sum(v * a for v, a in zip(point.whole, at, strict=True))) * 2.0**-point.exponent * 2.0**-exponent
         limit = most // point.norm if point.norm else 0
         found = (slope or SLOPES[kind])(score, label, parameter) * 2.0**-point.exponent * unit
-        ends = [np.array([math.floor(min(max(found * (1 + e), -limit), limit) + u) * v for v in point.whole])
-                for e in (-SLACK, SLACK)]  # fmt: skip
+        cut = [Fraction(min(max(found * (1 + e), -limit), limit)) for e in (-SLACK, SLACK)]
+        ends = [(round(c * 2**16 + word) >> 16) * np.array(point.whole) for c in cut]
         totals[0] += np.minimum(*ends)
         totals[1] += np.maximum(*ends)
     return totals[0], totals[1]

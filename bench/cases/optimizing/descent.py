@@ -267,8 +267,8 @@ def _points_case(d: int) -> Case:
 
 def _small_case(loss: str) -> Case:
     rival = numpy_descent(loss, 10, "float64", 1_000)
-    part = 1.0 if loss == "squared" else 0.8  # of what squared loss is to be, as for all sizes
-    target = faster("numpy", avx512=part * 10, avx2=part * 6)
+    avx512, avx2 = (10, 6) if loss == "squared" else (8, 4.8)  # 0.8 of it, as for all sizes
+    target = faster("numpy", avx512=avx512, avx2=avx2)
     return _descent_case(f"descent-{loss}-small", loss, 1_000, 10, "float64", 1_000, (rival, target), calls=5)
 
 

@@ -203,7 +203,8 @@ def test_one_computation_for_each_statistic(data: Data) -> None:
         # labels, counts; and the errors of prefixes
         (1 + 1, lambda: fastdp.learn_conjunction(X, y, epsilon=1.0, method="counts", realizable=True)),
         (2 + 1, lambda: fastdp.learn_conjunction(X, y, epsilon=1.0, method="counts")),
-        (1 + 5, lambda: CASES["logistic"](chunked, data, steps=5)),
+        # integer points, which the workers keep; whether the records are legal; a sum a step
+        (1 + 1 + 5, lambda: CASES["logistic"](chunked, data, steps=5)),
         (1 + 1, lambda: fastdp.vector_sum(chunked(data.points), clip=1.0, epsilon=1.0)),
         (1, lambda: CASES["marginals"](chunked, data)),
         (5, lambda: fastdp.median(chunked(data.incomes), epsilon=1.0)),
