@@ -135,8 +135,6 @@ def words_of_labels(keys: Keys, used: NDArray[np.bool_], salt: bytes) -> NDArray
 
 def _numbered(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """Codes of integers of a narrow range are distances from the least; of others, the order in which they occur."""
-    from ..kernels.persons import number_keys_into, place_keys_into
-
     signed = numbers.view(np.int64)
     if numbers.size:
         low = int(signed.min())
@@ -144,16 +142,32 @@ def _numbered(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[n
         if size <= min(max(_FEW, 2 * numbers.size), _MOST_PLACES):
             codes = np.subtract(signed, low, out=np.empty(numbers.size, np.int32), casting="unsafe")
             return codes, np.arange(size, dtype=np.uint64) + np.uint64(low % _WORD)
-    codes = np.empty(numbers.size, np.int32)
+    found = number_words(numbers)
+    assert found is not None
+    return found
+
+
+def number_words(
+    words: NDArray[np.uint64], most: int | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]] | None:
+    """A number for each word, in the order in which they occur, and the different ones; None for more than `most`.
+
+    Sorting 10^7 words takes 64 ns each; this takes 4 for 10^3 different ones, 12 for 10^5, 34 for 10^6, 108 for 5 10^6.
+    """
+    from ..kernels.persons import number_keys_into, place_keys_into
+
+    codes = np.empty(words.size, np.int32)
     seed = np.uint64(secrets.randbits(64))  # whom the order of probes depends on, and nothing else does
     table, distinct = np.full(_FEW, -1, np.int32), np.empty(_FEW // 2, np.uint64)
-    done, known = number_keys_into(numbers, seed, 0, 0, table, distinct, codes)
-    while done < numbers.size:
+    done, known = number_keys_into(words, seed, 0, 0, table, distinct, codes)
+    while done < words.size:
+        if most is not None and known >= most:
+            return None
         table, before = np.full(4 * table.size, -1, np.int32), distinct
         distinct = np.empty(table.size // 2, np.uint64)
         distinct[:known] = before[:known]
         place_keys_into(distinct, known, seed, table)
-        done, known = number_keys_into(numbers, seed, done, known, table, distinct, codes)
+        done, known = number_keys_into(words, seed, done, known, table, distinct, codes)
     return codes, distinct[:known]
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..records.column_names import called
 from ..records.number_column import one_column
 from ..records.outside_domain import is_missing
+from ..records.person_keys import number_words
 from ..records.rows import Block, Rows
 from ..records.sources import rows_of
 from ..support.columns import Array, comes_from, objects, places_of
@@ -25,6 +26,7 @@ from ..support.rounding import sixty_digits
 
 _STEP = 2**16  # entries that are counted at a time
 _MOST_PLACES = 2**24  # of a table over all integers of a range
+_MOST_HASHED = 2**20  # different numbers, from about twice as many on sorting is as fast
 
 Numbers = Callable[[Block], tuple[NDArray[np.int64], NDArray[np.bool_] | None]]
 
@@ -161,14 +163,20 @@ def _ranked_numbers(values: Array) -> tuple[NDArray[np.intp], Array]:
 
 
 def _count_numbers(values: Array) -> Tally:
+    from ..kernels.histograms import count_cells_into
+
     keys = _integers(values)
     if keys.dtype.kind == "f" or (places := _range_of(keys)) is None:
+        if (hashed := _hashed(keys)) is not None:
+            ranks, labels = hashed
+            counts = np.zeros(labels.size, np.int64)
+            count_cells_into(ranks.view(np.uint32), counts)
+            order = np.argsort(labels)
+            return Tally((_of_integers(labels[order], values.dtype),), counts[order][None])
         keys = np.sort(keys)
         firsts = np.flatnonzero(np.concatenate([np.ones(min(1, keys.size), np.bool_), keys[1:] != keys[:-1]]))
         counts = np.diff(firsts, append=keys.size)
         return Tally((_of_integers(keys[firsts], values.dtype),), counts.astype(np.int64)[None])
-    from ..kernels.histograms import count_cells_into
-
     low, size = places
     counts = np.zeros(size, np.int64)
     for start in range(0, keys.size, _STEP):
@@ -180,6 +188,12 @@ def _count_numbers(values: Array) -> Tally:
 def _distinct(keys: Array) -> tuple[Array, NDArray[np.intp]]:
     """The distinct ones in increasing order, and the place of each key among them."""
     if keys.dtype.kind == "f" or (places := _range_of(keys)) is None:
+        if (hashed := _hashed(keys)) is not None:
+            places_of_keys, found = hashed
+            order = np.argsort(found)
+            rank = np.empty(found.size, np.intp)
+            rank[order] = np.arange(found.size)
+            return found[order], rank[places_of_keys]
         found, ranks = np.unique(keys, return_inverse=True)
         return found, ranks.reshape(-1)
     low, size = places
@@ -190,6 +204,18 @@ def _distinct(keys: Array) -> tuple[Array, NDArray[np.intp]]:
     table = np.empty(size, np.intp)
     table[used] = np.arange(used.size)
     return _back(used, low, keys.dtype), table[above]
+
+
+def _hashed(keys: Array) -> tuple[NDArray[np.int32], Array] | None:
+    """Where each key is among the different ones, and these in no order; None where sorting is as fast.
+
+    Floats by their bits: none is a NaN, and zeros have one sign.
+    """
+    if keys.size < _STEP or keys.dtype.itemsize > 8:
+        return None
+    wide = keys.astype({"f": np.float64, "u": np.uint64}.get(keys.dtype.kind, np.int64), copy=False)
+    found = number_words(np.ascontiguousarray(wide).view(np.uint64), _MOST_HASHED)
+    return None if found is None else (found[0], found[1].view(wide.dtype).astype(keys.dtype, copy=False))
 
 
 def _integers(values: Array) -> Array:

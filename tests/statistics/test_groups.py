@@ -11,7 +11,7 @@ import pytest
 import fastdp
 from fastdp import Randomness, statistics
 from fastdp.records.sources import column_rows, rows_of
-from fastdp.statistics import groups, thresholds
+from fastdp.statistics import groups, label_tallies, thresholds
 from fastdp.statistics.label_tallies import _of_block, label_rows, merged, tally_labels
 from fastdp.statistics.noise import deviation_of
 from fastdp.statistics.thresholds import group_threshold, label_threshold
@@ -370,6 +370,30 @@ def test_wide_integers_do_not_wrap():
     values = np.array([2**64 - 1] * 40 + [0] * 40, np.uint64)
     rows = column_rows("values", values)
     assert tally_labels(rows, 1).labels[0].tolist() == [0, 2**64 - 1]
+
+
+@pytest.mark.parametrize("most", [2**20, 1], ids=["by a table", "sorted where they are many"])
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "float32", "M8[us]"])
+@pytest.mark.parametrize("different", [3, 60_000])
+def test_labels_far_apart_against_numpy(monkeypatch, most, dtype, different):
+    monkeypatch.setattr(label_tallies, "_MOST_HASHED", most)
+    rng = np.random.default_rng(different)
+    some = rng.integers(-(2**62), 2**62, different)
+    labels = some.astype(np.uint64) if dtype == "uint64" else some.astype(np.int64).astype(dtype)
+    if dtype.startswith("float"):
+        labels[:3] = 0.0, -np.inf, np.inf
+    values = labels[rng.integers(0, different, 70_000)]
+    shown = np.where(values == 0, -values, values) if dtype.startswith("float") else values  # zeros of either sign
+    tally = tally_labels(*label_rows(shown, None))
+    found, counts = np.unique(values, return_counts=True)
+    assert tally.labels[0].dtype == found.dtype
+    assert np.array_equal(tally.labels[0], found)
+    assert tally.totals.tolist() == [counts.tolist()]
+    pairs = tally_labels(*label_rows({"a": shown, "b": np.arange(70_000) % 2}, ["a", "b"]))
+    keys, counts = np.unique(np.searchsorted(found, values) * 2 + np.arange(70_000) % 2, return_counts=True)
+    assert np.array_equal(pairs.labels[0], found[keys // 2])
+    assert np.array_equal(pairs.labels[1], keys % 2)
+    assert pairs.totals.tolist() == [counts.tolist()]
 
 
 def test_equal_objects_are_one_label_in_any_order():

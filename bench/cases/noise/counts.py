@@ -35,6 +35,11 @@ def _many_codes(n: int) -> NDArray[np.int64]:
     return np.random.default_rng(2).integers(0, labels, n) ** 2 // labels
 
 
+def _scattered_codes(n: int) -> NDArray[np.int64]:
+    """The same as numbers far apart, as keys of a database may be."""
+    return _many_codes(n) * 982_451_653
+
+
 def _words(n: int) -> Any:
     words = np.array([f"word {i}" for i in range(GROUPS)], object)
     return words[_codes(n)]
@@ -93,11 +98,11 @@ def _tallied(labels_of: Callable[[int], Any], n: int) -> Any:
     return (truth[: len(found)], found) if rare else (truth, found)
 
 
-def _tallied_many(n: int) -> Any:
+def _tallied_many(codes_of: Callable[[int], NDArray[np.int64]], n: int) -> Any:
     """What is released, beside the truth for it; with so large a delta few rows have labels enough."""
-    codes = _many_codes(n)
-    found = fastdp.statistics.count_by(codes, epsilon=1.0, delta=0.1)
-    return np.bincount(codes)[np.asarray(found.labels, np.int64)], found.counts
+    labels, counts = np.unique(codes_of(n), return_counts=True)
+    found = fastdp.statistics.count_by(codes_of(n), epsilon=1.0, delta=0.1)
+    return counts[np.searchsorted(labels, np.asarray(found.labels, np.int64))], found.counts
 
 
 def _parts_of(n: int) -> Any:
@@ -132,15 +137,21 @@ CASES = (
             ("categories", "entries of a pandas Categorical", _categories),
         )
     ),
-    _case(
-        "count-by-many",
-        "how often each of 10^6 labels occurs in 10^7 integers, labels unlisted: statistics.count_by",
-        N,
-        partial(_count_by, _many_codes),
-        (Side("pandas", partial(_value_counts, _many_codes)), faster("pandas", avx512=2.0, avx2=2.0)),
-        oracle="counts with noise",
-        drawn=_tallied_many,
-        rounds=3,
+    *(
+        _case(
+            f"count-by-{kind}",
+            f"how often each of 10^6 labels occurs in 10^7 {what}, labels unlisted: statistics.count_by",
+            N,
+            partial(_count_by, codes_of),
+            (Side("pandas", partial(_value_counts, codes_of)), faster("pandas", avx512=2.0, avx2=2.0)),
+            oracle="counts with noise",
+            drawn=partial(_tallied_many, codes_of),
+            rounds=3,
+        )
+        for kind, what, codes_of in (
+            ("many", "integers", _many_codes),
+            ("scattered", "integers of 50 bits", _scattered_codes),
+        )
     ),
     _case(
         "partition",

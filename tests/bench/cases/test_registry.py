@@ -56,7 +56,7 @@ def test_the_targets_of_the_noise_room_are_all_there() -> None:
         ("statistics-mean", "numpy", 4, 3),
         ("histogram", "numpy", 3, 2),
         ("partition", "numpy", 2, 2),
-        *((f"count-by-{kind}", "pandas", 2, 2) for kind in ("integers", "strings", "categories", "many")),
+        *((f"count-by-{kind}", "pandas", 2, 2) for kind in ("integers", "strings", "categories", "many", "scattered")),
         ("limit-rows", "pandas, the first", 5, 5),
         ("laplace-int64-extreme-values", "plain values", 1.05, 1.05),
         ("laplace-float64-extreme-values", "plain values", 1.05, 1.05),
