@@ -180,6 +180,15 @@ def test_what_nobody_reads_is_refused_by_everyone(kind):
             call(x)
 
 
+def test_polars_labels_may_be_called_anything_and_be_missing():
+    for dtype in (pl.String, pl.Categorical, pl.Enum([*"abcde"])):
+        for values in (gaps(WORDS), [None] * N):
+            for name in ("count", "label", "rows", ""):
+                found = statistics.count_by(pl.Series(name, values, dtype=dtype), delta=1e-6, **OPTIONS)
+                wanted = {word: values.count(word) for word in {*values} - {None}}
+                assert dict(zip(found.labels, found.counts, strict=True)) == wanted
+
+
 def test_parts_and_persons_keep_the_types_of_their_columns():
     data = {"x": pl.Series(WORDS), "part": CODES % 2}
     parts = fastdp.partition(data, "part", [0, 1])

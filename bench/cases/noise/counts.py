@@ -31,7 +31,7 @@ def _codes(n: int) -> NDArray[np.int64]:
 
 def _many_codes(n: int) -> NDArray[np.int64]:
     """A million labels in ten million rows: some 30,000 occur so often that they are released, most about 5 times."""
-    labels = -(-n // ROWS_OF_A_LABEL)
+    labels = max(n // ROWS_OF_A_LABEL, GROUPS)
     return np.random.default_rng(2).integers(0, labels, n) ** 2 // labels
 
 
@@ -43,6 +43,12 @@ def _scattered_codes(n: int) -> NDArray[np.int64]:
 def _words(n: int) -> Any:
     words = np.array([f"word {i}" for i in range(GROUPS)], object)
     return words[_codes(n)]
+
+
+def _texts(n: int) -> Any:
+    import pandas
+
+    return pandas.Series(_words(n), dtype="string[pyarrow]")
 
 
 def _categories(n: int) -> Any:
@@ -123,34 +129,21 @@ CASES = (
     *(
         _case(
             f"count-by-{kind}",
-            f"how often each of 1,000 labels occurs in 10^7 {what}, labels unlisted: statistics.count_by",
+            f"how often each of {many} labels occurs in 10^7 {what}, labels unlisted: statistics.count_by",
             N,
             partial(_count_by, labels_of),
             (Side("pandas", partial(_value_counts, labels_of)), faster("pandas", avx512=2.0, avx2=2.0)),
             oracle="counts with noise",
-            drawn=partial(_tallied, labels_of),
+            drawn=partial(tallied, labels_of),
             rounds=3,
         )
-        for kind, what, labels_of in (
-            ("integers", "integers", _codes),
-            ("strings", "strings, as objects", _words),
-            ("categories", "entries of a pandas Categorical", _categories),
-        )
-    ),
-    *(
-        _case(
-            f"count-by-{kind}",
-            f"how often each of 10^6 labels occurs in 10^7 {what}, labels unlisted: statistics.count_by",
-            N,
-            partial(_count_by, codes_of),
-            (Side("pandas", partial(_value_counts, codes_of)), faster("pandas", avx512=2.0, avx2=2.0)),
-            oracle="counts with noise",
-            drawn=partial(_tallied_many, codes_of),
-            rounds=3,
-        )
-        for kind, what, codes_of in (
-            ("many", "integers", _many_codes),
-            ("scattered", "integers of 50 bits", _scattered_codes),
+        for kind, many, what, labels_of, tallied in (
+            ("integers", "1,000", "integers", _codes, _tallied),
+            ("strings", "1,000", "strings, as objects", _words, _tallied),
+            ("text", "1,000", "strings of a pandas column of that type", _texts, _tallied),
+            ("categories", "1,000", "entries of a pandas Categorical", _categories, _tallied),
+            ("many", "10^6", "integers", _many_codes, _tallied_many),
+            ("scattered", "10^6", "integers of 50 bits", _scattered_codes, _tallied_many),
         )
     ),
     _case(
