@@ -145,7 +145,7 @@ def _descent_curve(name: str, title: str, points: tuple[int, ...], axis: Axis, *
         points=points,
         ours=lambda x: descent.our_descent("squared", width(x), "float64", STEPS, **more),
         numpy=lambda x: descent.numpy_descent("squared", width(x), "float64", STEPS, box=box).make,
-        traffic=lambda x: Traffic(read=read(x), held=(8 + 8 / width(x)) / STEPS),
+        traffic=lambda x: Traffic(read=read(x), held=read(x) / STEPS),
         oracle=f"clipped descent{' in a box' * box}",
         drawn=lambda x: descent.drawn_descent("squared", size(x), width(x), "float64", STEPS, **more),
         size=size,

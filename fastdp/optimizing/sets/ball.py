@@ -73,6 +73,7 @@ class Ball(ConvexSet):
 
     @property
     def norm(self) -> float:
+        self.known_dimension()
         return super().norm if any(self.at) else self.radius
 
     @property

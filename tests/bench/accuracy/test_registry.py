@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastdp import Domain
 from fastdp.bench.accuracy import datasets, registry, synthesis
 from fastdp.bench.accuracy.registry import (
     BEST,
@@ -171,6 +172,8 @@ def test_another_method_without_a_figure_says_why(monkeypatch: pytest.MonkeyPatc
 
 def test_a_library_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FASTDP_PEERS_DIR", str(tmp_path))
+    records = np.zeros((4, 13), np.int64), np.zeros((4, 13), np.int64), Domain({f"a{p}": 2 for p in range(13)})
+    monkeypatch.setattr(synthesis, "_halves", lambda columns: records)
     for side in synthesis.OTHERS:
         made = synthesis._by_other(side)
         assert isinstance(made, Missing)

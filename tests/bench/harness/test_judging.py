@@ -80,8 +80,8 @@ def test_a_curve_as_it_is_written() -> None:
     assert one["ours"] == pytest.approx(1_000 * 8 * 10 / 1e-3)
     assert one["numpy"] == pytest.approx(one["ours"] / 2)
     assert one["threads"] == {"2": pytest.approx(2 * one["ours"])}
-    held = 1_000 * (8 * 8 + 8)
-    assert one["limit"] == pytest.approx(limits.at(KNOWN.read, held) / 9)
+    a_record = 2 * 8 + 8 + 2 * 2  # coordinates, label, exponent and limit
+    assert one["limit"] == pytest.approx(limits.at(KNOWN.read, 1_000 * a_record) * 8 / a_record)
     assert two["numpy"] is None
     assert two["why_not"] == {"numpy": "no luck", "fastdp, 2 threads": "no luck"}
     assert three["ours"] is None
