@@ -4,7 +4,6 @@ Names are resolved when they are first used: `import fastdp` compiles nothing an
 """
 
 from importlib import import_module as _import_module
-from importlib.util import find_spec as _find_spec
 from sys import modules as _modules
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
@@ -286,10 +285,12 @@ def _elsewhere(name: str) -> str:
     """Where somebody finds a name that this module does not have."""
     if name.startswith("_") or not name.isidentifier():
         return ""
+    from importlib.util import find_spec
+
     for module in ("statistics", "privacy"):
         if name in dir(_import_module(f".{module}", __name__)):
             return f"; there is fastdp.{module}.{name}"
-    return f"; it is a module: import fastdp.{name}" if _find_spec(f"{__name__}.{name}") else ""
+    return f"; it is a module: import fastdp.{name}" if find_spec(f"{__name__}.{name}") else ""
 
 
 class _PublicPath(_ModuleType):
