@@ -68,13 +68,10 @@ class Ball(ConvexSet):
         return 2 * self.radius
 
     def reach(self, point: Vector) -> float:
-        away = np.asarray(point, np.float64) - np.array(self.at) if any(self.at) else np.asarray(point, np.float64)
+        away = np.asarray(point, np.float64)
+        if any(self.at):
+            away = away - np.array(self.at)
         return sqrt(away @ away) + self.radius
-
-    @property
-    def norm(self) -> float:
-        self.known_dimension()
-        return super().norm if any(self.at) else self.radius
 
     @property
     def projection(self) -> Projection:

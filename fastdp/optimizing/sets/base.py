@@ -209,13 +209,10 @@ class ConvexSet(ABC):
         numpy.ndarray
             The point of the set that is nearest to it.
         """
-        from ...kernels.projections import project_one
-
         w = point_of("w", w)
         here = projection_of(self.of_dimension(w.size), w.size)
         assert here is not None
-        project_one(here.kind, here.a, here.b, here.radius, w, np.empty(w.size))
-        return w
+        return _by_kernel(here)(w)
 
     def contains(self, w: ArrayLike) -> bool:
         """Test whether a point lies in the set, up to rounding.
@@ -272,17 +269,18 @@ def nearest_of(over: ConvexSet, d: int, threshold: float) -> Callable[[Vector], 
 
 
 def _projecting(over: ConvexSet, d: int) -> Callable[[Vector], Vector]:
+    here = projection_of(over.of_dimension(d), d) if type(over).project is ConvexSet.project else None
+    return over.project if here is None else _by_kernel(here)
+
+
+def _by_kernel(here: Projection) -> Callable[[Vector], Vector]:
     from ...kernels.projections import project_one
 
-    here = projection_of(over.of_dimension(d), d) if type(over).project is ConvexSet.project else None
-    if here is None:
-        return over.project
-    kind, a, b, radius, _ = here
-    scratch = np.empty(d)
+    scratch = np.empty(len(here.a))
 
     def project(w: Vector) -> Vector:
         w = w.copy()
-        project_one(kind, a, b, radius, w, scratch)
+        project_one(here.kind, here.a, here.b, here.radius, w, scratch)
         return w
 
     return project
