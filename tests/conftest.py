@@ -1,14 +1,17 @@
-"""What test files share: the one warning about seeds, the census, and the same code run for other CPUs."""
+"""What test files share: fixed keys, the one warning about seeds, the census, and the same code run for other CPUs."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import llvmlite.binding
@@ -16,6 +19,7 @@ import numpy as np
 import pytest
 
 from fastdp import Domain, Randomness, get_num_threads, set_num_threads
+from fastdp.randomness import keys
 from tests.forked import Parent
 
 TESTS = Path(__file__).resolve().parent
@@ -61,6 +65,21 @@ def census() -> tuple[dict[str, np.ndarray], Domain]:
     domain = Domain({name: sorted(set(values.tolist())) for name, values in columns.items() if name != "work"}, work=53)
     assert domain.size == 50_880
     return columns, domain
+
+
+@pytest.fixture(autouse=True)
+def fixed_keys(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operating system's keys are a stream that starts from the test's name: no run differs from another.
+
+    A forked process has a stream of its own. tests/randomness/test_keys.py asks the operating system.
+    """
+    here, numbers = os.getpid(), count()
+
+    def urandom(size: int) -> bytes:
+        process = "" if os.getpid() == here else os.getpid()
+        return hashlib.shake_256(f"{request.node.nodeid} {process} {next(numbers)}".encode()).digest(size)
+
+    monkeypatch.setattr(keys, "os", SimpleNamespace(urandom=urandom))
 
 
 @pytest.fixture

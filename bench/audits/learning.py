@@ -82,7 +82,7 @@ _WRONG = _share_of_errors(_SURE)
 
 AUDITS: tuple[Audit, ...] = (
     Audit(
-        "learn_from_class", PureDP(1.0), _constants(1.0), _LABELS, _FLIPPED, equals(0), sees=0.3, runs=3_000,
+        "learn_from_class", PureDP(1.0), _constants(1.0), _LABELS, _FLIPPED, equals(0), sees=0.25, runs=3_000,
         accuracy=Accuracy(
             bounds.learn_from_class(40, 2, epsilon=1.0), lambda out: np.where(out == 0, 0.0, 0.5), data=_MOSTLY_0
         ),

@@ -103,7 +103,7 @@ AUDITS: tuple[Audit, ...] = (
         accuracy=Accuracy(
             bounds.noisy_least_squares(len(_MANY), 2, **_SQUARED, **_PRICE), _excess(_SQUARED, _MANY), None, _MANY
         ),
-        mutants={"ten times epsilon": _squares(20.0)},
+        mutants={"twenty times epsilon": _squares(40.0)},
     ),
     Audit(
         "noisy_projected_gradient_descent", _CLAIM, _descent(2.0), _POINTS, _TURNED, _along, sees=0.0, runs=600,
@@ -122,7 +122,7 @@ AUDITS: tuple[Audit, ...] = (
             ),
             _excess(_LOGISTIC, _MANY), None, _MANY,
         ),
-        mutants={"twenty times epsilon": _erm(40.0)},
+        mutants={"fifty times epsilon": _erm(100.0)},
     ),
     Audit(
         "exponential_erm", PureDP(2.0), _net(2.0), _LINE, -_LINE, lambda out: out[:, 0], sees=0.0, runs=600,

@@ -89,7 +89,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"a sensitivity of an eighth": _best_two(0.125)},
     ),
     Audit(
-        "GumbelMax", PureDP(1.0), _in_blocks(1.0), _HIGH[:4], _LOW[:4], equals(0), sees=0.3, runs=3_000,
+        "GumbelMax", PureDP(1.0), _in_blocks(1.0), _HIGH[:4], _LOW[:4], equals(0), sees=0.2, runs=3_000,
         accuracy=Accuracy(bounds.exponential_mechanism(4, sensitivity=1, epsilon=1.0), _falls_short(_HIGH[:4])),
         mutants={"a sensitivity of a quarter": _in_blocks(0.25)},
     ),

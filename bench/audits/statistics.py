@@ -69,7 +69,7 @@ def _parts(epsilon: float) -> Many:
 AUDITS: tuple[Audit, ...] = (
     Audit(
         "count", PureDP(1.0), looped(lambda v: count(v, epsilon=1.0).value), np.arange(8.0),
-        np.append(np.arange(7.0), np.nan), lambda out: out.astype(float), sees=0.7, runs=8_000,
+        np.append(np.arange(7.0), np.nan), lambda out: out.astype(float), sees=0.5, runs=8_000,
         accuracy=Accuracy(bounds.count(epsilon=1.0), distance(8)),
         mutants={"half of the noise": looped(lambda v: count(v, epsilon=2.0).value)},
     ),
@@ -81,7 +81,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "mean", PureDP(1.0), looped(lambda v: float(mean(v, bounds=_RANGE, epsilon=1.0))), _NUMBERS, _LOWER,
-        lambda out: out, sees=0.6, runs=4_000,
+        lambda out: out, sees=0.55, runs=4_000,
         accuracy=Accuracy(bounds.mean(41, bounds=_RANGE, epsilon=1.0), distance(float(_NUMBERS.mean()))),
         mutants={"bounds of half the width": looped(lambda v: float(mean(v, bounds=(5, 15), epsilon=2.0)))},
     ),
@@ -93,7 +93,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "bincount", PureDP(1.0), looped(lambda v: bincount(v, 2, epsilon=1.0).counts), _LABELS, _FLIPPED,
-        _first_over_second, sees=0.5, runs=4_000,
+        _first_over_second, sees=0.45, runs=10_000,
         accuracy=Accuracy(bounds.histogram(2, epsilon=1.0), distance(np.bincount(_LABELS))),
         mutants={
             "a sensitivity of 1 where a record moves two counts": looped(
@@ -103,7 +103,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "histogram", PureDP(1.0), looped(lambda v: histogram(v, [0.0, 0.5, 1.0], epsilon=1.0).counts),
-        _LABELS.astype(float), _FLIPPED.astype(float), _first_over_second, sees=0.2, runs=2_000,
+        _LABELS.astype(float), _FLIPPED.astype(float), _first_over_second, sees=0.1, runs=6_000,
         accuracy=Accuracy(bounds.histogram(2, epsilon=1.0), distance(np.bincount(_LABELS))),
         mutants={"three times epsilon": looped(lambda v: histogram(v, [0.0, 0.5, 1.0], epsilon=3.0).counts)},
     ),
@@ -113,7 +113,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"no threshold": looped(lambda v: len(np.unique(v)))},
     ),
     Audit(
-        "sum_by", ApproxDP(2.0, 0.01), _sums_by(2.0), _LABELS, _FLIPPED, _first_over_second, sees=0.2, runs=600,
+        "sum_by", ApproxDP(2.0, 0.01), _sums_by(2.0), _LABELS, _FLIPPED, _first_over_second, sees=0.1, runs=3_000,
         mutants={"five times epsilon": _sums_by(10.0)},
     ),
     Audit(
@@ -121,7 +121,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"fifty times epsilon": _mean_and_median(100.0)},
     ),
     Audit(
-        "partition", PureDP(1.0), _parts(0.5), _LABELS, _FLIPPED, _first_over_second, sees=0.05, runs=600,
+        "partition", PureDP(1.0), _parts(0.5), _LABELS, _FLIPPED, _first_over_second, sees=0.05, runs=2_000,
         mutants={"parts of four times the epsilon": _parts(2.0)},
     ),
 )  # fmt: skip

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # public: what a person may answer, and round numbers
 DOMAIN = fastdp.Domain(
-    hours=fastdp.Bins([0, 1, 20, 35, 40, 41, 168]),
+    hours=fastdp.Bins([0, 1, 20, 35, 40, 41, 100]),
     insured=["no", "yes"],
     his_job_insures=["no", "yes"],
     education=["<9years", "9-11years", "12years", "13-15years", "16years", ">16years"],
@@ -27,7 +27,7 @@ DOMAIN = fastdp.Domain(
     experience=fastdp.Bins([-10, 5, 10, 15, 20, 25, 30, 35, 40, 70]),
     children_under_6=fastdp.Bins([0, 1, 2, 3, 20]),
     children=fastdp.Bins([0, 1, 2, 3, 20]),
-    his_pay=fastdp.Bins([0, 1, 10, 20, 30, 45, 60, 1000]),
+    his_pay=fastdp.Bins([0, 1, 10, 20, 30, 45, 60, 100]),
     region=["northcentral", "south", "west", "other"],
 )
 ASKED = "insured"
@@ -54,6 +54,7 @@ def a_synthetic_table(console: Console) -> Strip:
         table.add_row(name, f"{rate:.1%}")
     show(console, table)
     distances = _distances(codes, real)
+    show(console, _records_of(made))
     say(
         console,
         f"{n:,} married women of the US Current Population Survey (Ecdat/HI), {len(DOMAIN)} columns, "
@@ -78,6 +79,15 @@ def a_synthetic_table(console: Console) -> Strip:
         tidy(right, "L1 error of pairs of columns")
 
     return Strip(4.2, draw)
+
+
+def _records_of(made: Any) -> Any:
+    """Some records as they would be published: a number of a column with bins is one of its bin."""
+    names = ("hours", "education", "children", "his_pay", "region", ASKED)
+    table = table_of(names, texts=len(names))
+    for record in made.sample(4)[:, [_at(name) for name in names]]:
+        table.add_row(*(f"{value:.0f}" if isinstance(value, float) else str(value) for value in record))
+    return table
 
 
 def _at(name: str) -> int:

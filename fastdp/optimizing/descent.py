@@ -342,7 +342,7 @@ def noisy_projected_gradient_descent(
                  bought
     Accuracy     `.bound` of the result, if the declared bounds hold: theorems 4 to 6 and points.md, theorem 1; where
                  moments are bought, measured_descent.md, theorem 3, from them
-    Cost         a step reads the points once, 2 bytes a coordinate: 2.5 ms for a million of 20 coordinates
+    Cost         a step reads the points once, 2 bytes a coordinate: 2.2 ms for a million of 20 coordinates
     Not covered  the time of a `Custom` loss
 
     Examples

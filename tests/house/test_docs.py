@@ -65,8 +65,6 @@ def test_the_public_functions_have_examples():
         assert ">>> " in getattr(fastdp, name).__doc__, name
 
 
-# one run of answering.md in a hundred spends its updates: its noise is the operating system's
-@pytest.mark.filterwarnings("ignore:all .* updates are spent:fastdp.AccuracyWarning")
 @pytest.mark.parametrize("page", [*PAGES, *AT_THE_ROOT], ids=lambda page: page.name)
 def test_python_on_the_pages(page, capsys):
     if needed := NEEDS.match(page.read_text()):

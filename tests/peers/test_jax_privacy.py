@@ -24,7 +24,7 @@ if found is None:
 SIGNIFICANCE = 1e-4  # of a false alarm, for each row
 AUDITS = {audit.name: audit for audit in mechanisms.AUDITS}
 # It takes one score of an output; of these its threshold shows at least so much of the claimed epsilon.
-SEES = {"laplace": 0.95, "exponential_mechanism": 0.4, "AboveThreshold": 0.5, "count": 0.7, "mean": 0.4}
+SEES = {"laplace": 0.93, "exponential_mechanism": 0.35, "AboveThreshold": 0.5, "count": 0.65, "mean": 0.4}
 
 
 def auditing() -> Any:

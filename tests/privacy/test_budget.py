@@ -45,7 +45,7 @@ from fastdp.mechanisms import noise
 from fastdp.privacy.budget import Release
 from fastdp.privacy.ledger import FINAL, Charge
 from fastdp.privacy.reservations import Reservation, _ambient
-from fastdp.randomness import noise_draws
+from fastdp.randomness import keys, noise_draws
 from fastdp.support.rounding import decimal_value, decimal_value_up
 
 THEOREMS = ("basic", "zcdp", "best")
@@ -513,7 +513,7 @@ def test_a_failing_key_returns_the_charge(error, monkeypatch):
     def urandom(n):
         raise error
 
-    monkeypatch.setattr(os, "urandom", urandom)
+    monkeypatch.setattr(keys.os, "urandom", urandom)
     for price in ({"rho": 0.1}, {"epsilon": 0.5, "delta": 1e-7}):
         budgets = Budget(epsilon=5, delta=1e-6, theorem="best"), Budget(epsilon=5, delta=1e-6, theorem="zcdp")
         with pytest.raises(error), budgets[0], budgets[1]:

@@ -36,6 +36,11 @@ CHUNK = 1 << 17  # words that one thread takes at a time
 HERE = [layout.AES_MARK] if AES_HERE else []  # what follows the 256 bits of a key of the operating system
 
 
+@pytest.fixture(autouse=True)
+def fixed_keys() -> None:
+    """Here they are the operating system's own."""
+
+
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """Set the number of threads for one test."""

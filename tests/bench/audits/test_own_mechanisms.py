@@ -1,14 +1,12 @@
 """Every mechanism is seen to lose what it is asked to show, and no more than it claims; its mutants are refuted.
 
-Keys come from a fixed stream, so that no run differs from another. With fresh ones each row would be a false alarm with
-probability 1e-4 at most, and short of its power with a few percent.
+With fresh keys, where tests have fixed ones, each row would be a false alarm with probability 1e-4 at most, and short
+of its power with a few percent.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,22 +18,11 @@ from fastdp.bench.audits.answers import NEAR, QUERIES, online
 from fastdp.bench.audits.learning import X
 from fastdp.bench.audits.registry import Accuracy, Audit
 from fastdp.bench.harness.audits import CONFIDENCE
-from fastdp.randomness import keys
 from tests.audit.pipelines import ELSEWHERE, names_that_are_charged
 
 AUDITS = {audit.name: audit for audit in mechanisms.AUDITS}
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastdp.AccuracyWarning")  # records are few, on purpose
-
-
-@pytest.fixture(autouse=True)
-def fixed_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = count()
-
-    def urandom(size: int) -> bytes:
-        return hashlib.shake_256(f"audit {next(numbers)}".encode()).digest(size)
-
-    monkeypatch.setattr(keys.os, "urandom", urandom)
 
 
 def bound(audit: Audit, many: Any) -> Any:
