@@ -144,7 +144,7 @@ def interior_point(
     beta, delta = parameters.beta(beta), parameters.delta_or_none(delta)
     if delta and method == "exponential":
         raise ValueError(f"delta={shown(delta)}: must be 0 for method='exponential', which is pure")
-    selection = RankSelection.of(HALF, epsilon, neighbors)
+    selection = RankSelection.of(HALF, epsilon, neighbors, even=True)  # for the worst case, which has no size
     column = NumberColumn(values, domain_bits, signed, outside, may_be_empty=neighbors == "add-remove")
     plan: PrefixPlan | RankSelection = selection
     if method == "prefix":

@@ -6,7 +6,7 @@ Points are positions 0 .. last. The loss of a point z, for the quantile a/b of m
 
 in units of 1/b of a rank. It falls, then rises, so the points that lose no more than a given amount lie between two
 values of known rank: a few hundred order statistics are enough for the law, however many values and points there are
-(interior_point.md, theorem 2).
+(interior_point.md, theorem 2). Points weigh alike before they lose anything, or as line_weights.py says.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..records.number_line import Positions
 from ..records.ordering import has_many_ties, sort_positions
 from ..records.rank_search import RankSearch
+from .line_weights import LineWeights
 from .weighted_intervals import Interval, IntervalChoice, Levels
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
@@ -131,8 +132,10 @@ class RankLaw:
 _law = lru_cache(256)(RankLaw)
 
 
-def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction) -> IntervalChoice:
-    """The law with weights exp(-eta F(z) / b) on 0 .. last."""
+def choose_by_rank(
+    values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction, weights: LineWeights | None = None
+) -> IntervalChoice:
+    """The law with weights w(z) exp(-eta F(z) / b) on 0 .. last; w(z) = 1 without `weights`."""
     law = _law(tau, last, eta)
     ranks = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values)
     m, b, am, full, rate = ranks.m, law.b, law.a * ranks.m, law.full, law.rate
@@ -166,4 +169,17 @@ def choose_by_rank(values: Positions | RankSearch, tau: Fraction, last: int, eta
             if high > right:
                 intervals.append((right + 1, 1, high - right, level))
         left, right = low, high
-    return IntervalChoice(intervals, lambda z: rate * (loss(z) - least))
+    intervals, shifts = (intervals, ()) if weights is None or weights.even else _of_one_weight(intervals, weights)
+    return IntervalChoice(intervals, lambda z: rate * (loss(z) - least), shifts)
+
+
+def _of_one_weight(intervals: list[Interval], weights: LineWeights) -> tuple[list[Interval], list[int]]:
+    """The same points in the same order, as intervals in which all weigh alike, and what they weigh."""
+    found: list[Interval] = []
+    shifts: list[int] = []
+    for first, side, size, level in intervals:
+        runs = weights.runs(first, first + size - 1) if side > 0 else weights.runs(first - size + 1, first)
+        for low, high, shift in runs:
+            found.append((low if side > 0 else high, side, high - low + 1, level))
+            shifts.append(shift)
+    return found, shifts

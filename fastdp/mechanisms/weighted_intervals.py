@@ -57,12 +57,21 @@ _level_of = itemgetter(3)
 
 
 class IntervalChoice:
-    """The law with weights exp(-loss(k)) on the points of some intervals, for losses of at least level ln 2."""
+    """The law with weights exp(-loss(k)) on the points of some intervals, for losses of at least level ln 2.
 
-    def __init__(self, intervals: Sequence[Interval], loss: Callable[[int], Fraction]) -> None:
+    shifts    of each interval, the logarithm to base 2 of what its points weigh before they lose anything; () for 0
+    """
+
+    def __init__(
+        self, intervals: Sequence[Interval], loss: Callable[[int], Fraction], shifts: Sequence[int] = ()
+    ) -> None:
         self.intervals, self._loss = intervals, loss
         self._open = most = int(max(map(_level_of, intervals)))
-        self._sums = list(accumulate([size << most - level for _, _, size, level in intervals]))
+        # by how many low bits a place in an interval is finer than a point
+        self._finer = finer = [most - level for _, _, _, level in intervals]
+        if shifts:
+            self._finer = finer = [bits + shift for bits, shift in zip(finer, shifts, strict=True)]
+        self._sums = list(accumulate([each[2] << bits for each, bits in zip(intervals, finer, strict=True)]))
 
     def draw(self, key: NDArray[np.uint32], choice: int = 0) -> int:
         """Choice number `choice` of a release.
@@ -75,7 +84,7 @@ class IntervalChoice:
             place = exact.uniform_below(self._sums[-1], exact.Uniform(0, 0, (words(s, t) for s in count(0, 2))))
             i = bisect_right(self._sums, place)
             first, side, _, level = self.intervals[i]
-            within = place - (self._sums[i - 1] if i else 0) >> self._open - level
+            within = place - (self._sums[i - 1] if i else 0) >> self._finer[i]
             k = first + side * within
             if exact.is_below_exp(exact.proposal_coin(words, t), -self._loss(k), level):
                 return k

@@ -385,24 +385,27 @@ def test_cuts_follow_the_numbers(dtype, bits, signed):
     assert cuts.end(line.last) == cuts.size - 1
 
 
-def test_integers_weigh_by_powers_of_two_and_floats_near_1_most():
-    cuts = cut_line(NumberLine.of(np.dtype(np.int64), 64, None, "values"))
-    zero = 2**63
-    octaves = [cuts.cut(zero + 2**e - 1, LOWEST) - cuts.cut(zero + 2 ** (e - 1) - 1, LOWEST) for e in range(1, 63)]
-    assert octaves[:16] == octaves[:1] * 16
-    assert octaves[16:48] == [octaves[0] // 4] * 32
-    assert octaves[48:] == [octaves[0] // 16] * 14
-    floats = cut_line(NumberLine.of(np.dtype(np.float64), 64, None, "values"))
-    line = NumberLine.of(np.dtype(np.float64), 64, None, "values")
-    widths = {}
-    for value in (1.0, 2.0**15, 2.0**-15, 2.0**40, 2.0**100, 5e-324, 0.0):
-        position = int(line.positions(np.array([value]), "raise", "values")[0])
-        widths[value] = (floats.end(position) + 1 - floats.cut(position, LOWEST)).bit_length() - 1
-    full = widths[1.0]
-    assert widths == {
-        1.0: full, 2.0**15: full, 2.0**-15: full, 2.0**40: full - 2, 2.0**100: full - 4, 5e-324: full - 12,
-        0.0: full + 55,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [(np.int64, 64), (np.int64, 40), (np.int64, 17), (np.float64, 64), (np.float32, 32), (np.float16, 16)],
+)
+def test_numbers_weigh_by_their_size(dtype, bits):
+    """Next to each power of two of either sign, at 0 and at the ends: as the oracle says, in units of the least."""
+    line, draw = NumberLine.of(np.dtype(dtype), bits, None, "values"), np.random.default_rng(5)
+    cuts, zero = cut_line(line), (line.last + 1) // 2
+    points = {0, line.last, zero, *(min(max(zero + s * 2**e + k, 0), line.last) for e in range(bits) for s in (-1, 1)
+              for k in (-2, -1, 0, 1))}  # fmt: skip
+    points |= {int(draw.integers(0, line.last, endpoint=True, dtype=np.uint64)) for _ in range(200)}
+    normal = {np.float64: (52, -1022), np.float32: (23, -126), np.float16: (10, -14)}.get(dtype)
+    for p in points:
+        found, z = cuts.end(p) + 1 - cuts.cut(p, LOWEST), line.value(p)
+        if normal is None:
+            assert found == oracles.quantiles.weight_of_integer(z, bits) << 32
+        else:
+            lightest = oracles.quantiles.weight_of_float(line.value(line.last), *normal)
+            if dtype is np.float16:  # whose largest number is of ordinary size
+                lightest = oracles.quantiles.weight_of_float(6e-8, *normal)
+            assert found == 2**32 * oracles.quantiles.weight_of_float(z, *normal) / lightest
 
 
 def test_low_bits_belong_to_ranks_and_are_in_order():

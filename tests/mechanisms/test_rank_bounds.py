@@ -7,6 +7,7 @@ import math
 import pytest
 
 from fastdp import bounds
+from tests.oracles.quantiles import weight_of_float, weight_of_integer
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
@@ -15,10 +16,23 @@ def test_ranks_of_a_quantile_and_their_inverses(q, neighbors):
     options = {"domain_bits": 32, "beta": 0.01, "neighbors": neighbors}
     ranks = bounds.quantile(q, epsilon=0.7, **options)
     moved = 2 * max(q, 1 - q) if neighbors == "add-remove" else 2
-    assert ranks == pytest.approx(math.log(2**32 / 0.01) * moved / 0.7)
+    floats = [weight_of_float(2.0**e, 23, -126) for e in range(-127, 128)]
+    everything = (2 * sum(floats) * 2**23 + weight_of_float(0.0, 23, -126)) / min(floats)
+    assert everything > 2**42
+    assert ranks == pytest.approx(math.log(everything / 0.01) * moved / 0.7)
     assert bounds.quantile_epsilon(q, error=ranks, **options) == pytest.approx(0.7)
     n = bounds.quantile_n(q, error=0.02, epsilon=0.7, **options)
     assert ranks / n <= 0.02 < ranks / (n - 1)
+
+
+def test_the_worst_case_is_that_of_all_numbers_against_the_lightest():
+    """Of integers, where no float has so many bits: weighed one by one; few bits, and more than 64, weigh alike."""
+    ranks = bounds.quantile(0.5, domain_bits=17, epsilon=1.0, beta=0.01)
+    everything = sum(weight_of_integer(z, 17) for z in range(-(2**16), 2**16))
+    assert ranks == pytest.approx(2 * math.log(everything / 0.01))
+    for bits in (1, 7, 15, 65, 1000):
+        ranks = bounds.quantile(0.5, domain_bits=bits, epsilon=1.0, beta=0.01)
+        assert ranks == pytest.approx(2 * (bits * math.log(2) - math.log(0.01)))
 
 
 def test_a_median_is_the_quantile_at_one_half():

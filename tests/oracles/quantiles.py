@@ -71,3 +71,33 @@ def rank_errors(values: NDArray[Any], answers: Sequence[Any], qs: Sequence[float
     ordered, target = np.sort(values), np.asarray(qs, float) * len(values)
     below, up_to = np.searchsorted(ordered, answers, "left"), np.searchsorted(ordered, answers, "right")
     return np.maximum(0.0, np.maximum(below - target, target - up_to))
+
+
+def weight_of_float(z: float, mantissa: int, least: int) -> float:
+    """What a float with so many bits of mantissa weighs among others: those from 2^e to 2^(e + 1) share W(e).
+
+    W(e) = 1 from 2^-8 to 2^32, 1/16 up to 2^96; it halves with each second power below 2^-8, and with each fourth below
+    2^-16, no further than 2^-16 for 64 bits, 2^-13 for 32 and 2^-10 for 16, which is what the largest have; 0 weighs
+    1/16. `least` is e of the least normal number; those below it share W(least - 1).
+    """
+    lightest = {52: -16, 23: -13, 10: -10}[mantissa]
+    if not z:
+        return 2.0**-4
+    e = max(math.frexp(z)[1] - 1, least - 1)
+    if -8 <= e < 96:
+        return 2.0 ** (-4 * (e >= 32) - mantissa)
+    if e >= 96:
+        return 2.0 ** (lightest - mantissa)
+    together = -math.ceil((-8 - e) / 2) if e >= -16 else -4 - math.ceil((-16 - e) / 4)
+    return 2.0 ** (max(together, lightest) - mantissa)
+
+
+def weight_of_integer(z: int, bits: int) -> int:
+    """What an integer of so many bits weighs among others: at least 1, and by its size.
+
+    From 2^e - 1 to 2^(e + 1) - 2 in size together at least 2^(bits - 6) up to 2^16, a fourth of that for the next 32
+    powers of two, and a 16th beyond.
+    """
+    e = (abs(z) + 1).bit_length() - 1
+    together = bits - 6 - (0 if e < 16 else 2 if e < 48 else 4)
+    return int(2 ** max(together - e, 0))

@@ -7,18 +7,18 @@ from fractions import Fraction
 from math import log, ulp
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ...privacy.guarantees import Neighbors
-from ...records.number_line import NumberLine, check_bits
+from ...records.number_line import check_bits
 from ...support import parameters
 from ...support.checks import large_integer
 from ...support.rounding import down, lower
 from ...support.search import in_reach, least_float, least_integer
 from ...support.shown import shown
 from ..counted_quantiles import FOR_SIZE, HALVED, CountedPlan, halving_error, of_one_record, room_of, splits
-from ..cut_line import cut_line
+from ..cut_line import LOW_BITS
+from ..line_weights import widest_total
 from ..many_quantiles import shares_of
 from ..quantile_plan import Node, QuantilePlan, levels_of_all
 
@@ -216,10 +216,7 @@ def _along_a_way(levels: Iterable[Sequence[Node]], log_weight: float) -> float:
 
 def _widest(bits: int) -> int:
     """How many cuts a line of so many bits may have."""
-    kinds = [np.dtype(f"f{bits // 8}")] if bits in (16, 32, 64) else []
-    lines = [NumberLine.of(np.dtype(object), bits, signed, "values") for signed in (False, True)]
-    lines += [NumberLine.of(kind, bits, None, "values") for kind in kinds]
-    return max(cut_line(line).size for line in lines)
+    return widest_total(bits) << LOW_BITS
 
 
 __all__ = ["quantiles", "quantiles_epsilon", "quantiles_n"]

@@ -7,7 +7,7 @@ with `_epsilon` for epsilon.
 from __future__ import annotations
 
 from decimal import Decimal
-from math import ceil, inf, isfinite
+from math import ceil, inf, isfinite, log2
 from typing import Any
 
 from ...privacy.guarantees import Neighbors
@@ -18,6 +18,7 @@ from ...support.rounding import decimal_value, down, lower, up
 from ...support.search import in_reach, least_float
 from ...support.shown import shown
 from ..interior_point import METHODS
+from ..line_weights import widest_total
 from ..prefix_method import PrefixPlan, check_prefix
 from ..quantiles import HALF, RankSelection, rank_error
 
@@ -53,10 +54,10 @@ def quantile(
     --------
     >>> import fastdp
     >>> round(fastdp.bounds.quantile(0.5, epsilon=1.0), 1)
-    94.7
+    109.3
     """
     selection = RankSelection.of(decimal_value(probability("q", q)), epsilon, neighbors)
-    return rank_error(check_bits(domain_bits), selection.eta, parameters.beta(beta))
+    return rank_error(log2(widest_total(check_bits(domain_bits))), selection.eta, parameters.beta(beta))
 
 
 def quantile_n(
@@ -93,7 +94,7 @@ def quantile_n(
     --------
     >>> import fastdp
     >>> fastdp.bounds.quantile_n(0.5, error=0.01, epsilon=1.0)
-    9472
+    10932
     """
     ranks = quantile(q, domain_bits=domain_bits, epsilon=epsilon, beta=beta, neighbors=neighbors)
     found = ranks / parameters.error_share(error)
@@ -127,7 +128,7 @@ def quantile_epsilon(
     Examples
     --------
     >>> import fastdp
-    >>> round(fastdp.bounds.quantile_epsilon(0.5, error=94.8), 2)
+    >>> round(fastdp.bounds.quantile_epsilon(0.5, error=109.4), 2)
     1.0
     """
     error = parameters.error(error)
