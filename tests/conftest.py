@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import platform
@@ -32,6 +33,11 @@ def pytest_configure() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Randomness(seed=0)
+
+
+def pytest_collection_finish() -> None:
+    """What stays to the end is not walked again by each collection of garbage: 0.4 s with all tests."""
+    gc.freeze()
 
 
 def run_python(code: str, **environment: str) -> str:
