@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..privacy.composition import compose
@@ -38,7 +39,7 @@ class UnequalShares:
         """
         counts = [PureDP(count, neighbors=privacy.neighbors)] if count else []
         plain = down((lower(privacy.epsilon) - Fraction(count)) / sum(step.weight * step.times for step in steps))
-        unit = max(plain, _largest_unit(privacy, steps, count, plain)) if privacy.delta else plain
+        unit = max(plain, _largest_unit(privacy, tuple(steps), count, plain)) if privacy.delta else plain
         parts: list[Guarantee | tuple[Guarantee, int]] = [
             (BoundedRange(up(Fraction(unit) * step.weight), neighbors=privacy.neighbors), step.times) for step in steps
         ]
@@ -57,7 +58,8 @@ class UnequalShares:
         return down(Fraction(self.unit) * step.weight / self.score_range)
 
 
-def _largest_unit(privacy: PrivacyParameters, steps: Sequence[Step], count: float, guess: float) -> float:
+@lru_cache(256)  # searches for a number of records ask again and again
+def _largest_unit(privacy: PrivacyParameters, steps: tuple[Step, ...], count: float, guess: float) -> float:
     epsilon, delta = privacy.allowance
     whole, counts = ApproxDP(epsilon, delta), [PureDP(count)] if count else []
 
