@@ -92,6 +92,10 @@ class Block:
         """The name of a column's type, where that alone says that no entry is a number."""
         return self._columns[position_of(which, self._names, self.width)].without_numbers
 
+    def untyped(self, which: str | int) -> bool:
+        """Whether a column's type, objects, says nothing about its entries."""
+        return self._columns[position_of(which, self._names, self.width)].untyped
+
     def matrix(self, outside: Outside = "raise") -> Array:
         """All columns as float32 or float64, a record a row, in C order: a view where the records are such an array.
 
@@ -242,6 +246,10 @@ class Rows(ABC):
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         """The types of the columns, for which no record is read."""
 
+    def untyped(self, column: int) -> bool:
+        """Whether a column's type is known to be objects, which says nothing about its entries."""
+        return False
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n:,} records, {self.width:,} columns>"
 
@@ -349,6 +357,9 @@ class LocalRows(Rows):
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         nothing = self._nothing()
         return tuple(nothing.column(j).dtype for j in range(self.width))
+
+    def untyped(self, column: int) -> bool:
+        return self._nothing().untyped(column)
 
     def keep(self, function: PerRecord, dtype: Any) -> PerRecord:
         if self.n * np.dtype(dtype).itemsize > _MOST_KEPT:

@@ -40,6 +40,9 @@ class Source:
     def without_numbers(self, column: int) -> str | None:
         return self._block.without_numbers(column)
 
+    def untyped(self, column: int) -> bool:
+        return self._block.untyped(column)
+
     def coded(self, column: int) -> Coded | None:
         if column not in self._coded:
             self._coded[column] = self._block.coded(column)
@@ -52,6 +55,7 @@ class TakenColumn(Column):
     def __init__(self, source: Source, column: int, at: NDArray[np.intp]) -> None:
         self.label = source.entries(column).label
         self._source, self._column, self._at = source, column, at
+        self.untyped = source.untyped(column)
 
     @property
     def without_numbers(self) -> str | None:
@@ -230,3 +234,6 @@ class FilteredRows(RowsThrough):
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         every = self._rows.dtypes()
         return tuple(every[j] for j in self._columns)
+
+    def untyped(self, column: int) -> bool:
+        return self._rows.untyped(self._columns[column])

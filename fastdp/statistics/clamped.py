@@ -26,7 +26,7 @@ from ..records.rows import Block, Rows
 from ..support import parameters
 from ..support.checks import MAX_INT64, check_fits, items_of, length_of, plain_integer, remembered
 from ..support.columns import Entries, as_compiled, objects
-from ..support.errors import DomainError
+from ..support.errors import DomainError, warn_of_accuracy
 from ..support.parameters import Missing
 from ..support.shown import shown
 
@@ -150,10 +150,12 @@ class ClampedColumn:
     """A column of numbers, not read yet, and what becomes of missing entries: an error, or they are left out.
 
     A list holds floats: a type that its entries decided would tell one record from another. Of records with several
-    columns it is the one `at` this position.
+    columns it is the one `at` this position; `label` is what a warning calls it.
     """
 
-    def __init__(self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0) -> None:
+    def __init__(
+        self, values: Any, missing: Any, neighbors: Neighbors, at: int = 0, label: str = "values"
+    ) -> None:  # fmt: skip
         self.missing: Missing = parameters.missing(missing)
         self.rows: Rows = values if at else one_column(floats_of_list(values))
         if not self.rows.n and neighbors == "replace-one":
@@ -162,6 +164,12 @@ class ClampedColumn:
         self.kind = self.rows.dtypes()[at].kind
         if self.kind not in "biufO":
             raise ValueError(f"values: dtype {self.rows.dtypes()[at]}: must be numbers")
+        if self.missing == "skip" and self.rows.untyped(at):  # by its type alone: what the entries are is private
+            warn_of_accuracy(
+                f"{label}: dtype object: entries that are no numbers are left out, strings such as '12' too, and where "
+                "none is a number the result is noise: make it a column of numbers, by .astype(float) or "
+                "pandas.to_numeric(column, errors='coerce')"
+            )
         #: Whether the number of entries that count is public.
         self.knows_size = neighbors == "replace-one" and self.missing == "raise"
 

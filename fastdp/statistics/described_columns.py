@@ -46,7 +46,7 @@ class NumbersToDescribe:
         self, name: str | int, rows: Rows, bounds: Any, shares: Sequence[Fraction], missing: Any, neighbors: Neighbors
     ) -> None:
         self.name, self._bounds, self._shares, self._neighbors = name, bounds, shares, neighbors
-        self._column = ClampedColumn(rows, missing, neighbors)
+        self._column = ClampedColumn(rows, missing, neighbors, label=f"column {shown(name)}")
         self._line = Grid.of(bounds, self._column.kind, _LINE)
         self._private = not self._column.knows_size
         self.prices: list[Price] = []

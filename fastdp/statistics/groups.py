@@ -23,6 +23,7 @@ from ..support.boundary import boundary
 from ..support.columns import Array
 from ..support.parameters import Missing
 from ..support.progress import Progress, one_pass
+from ..support.shown import shown
 from .clamped import ClampedColumn, Grid, called_column
 from .label_results import LabelCounts, LabelSums
 from .label_tallies import Tally, label_rows, tally_labels
@@ -188,7 +189,8 @@ def sum_by(
         raise ValueError("by=None: must be the name of a column, or a list of different ones")
     rows, columns = label_rows(data, by, column)
     with called_column(column):
-        numbers = ClampedColumn(rows, missing, "add-remove", at=columns)  # of a label's records none is public
+        label = f"column {shown(column)}"
+        numbers = ClampedColumn(rows, missing, "add-remove", columns, label)  # of a label's records none is public
     grid = Grid.of(bounds, numbers.kind, numbers.bits(epsilon))
     noise = _noise(grid.last, epsilon, neighbors)
     least = group_threshold(_scale(noise), delta, grid.last)

@@ -45,6 +45,7 @@ class Column(ABC):
     """Entries that can be read a slice at a time; `label` is what errors call it."""
 
     label: str
+    untyped: bool = False  #: whether its type, objects, says nothing about entries
 
     @property
     def without_numbers(self) -> str | None:
@@ -145,6 +146,7 @@ class NumpyColumn(Column):
             raise ValueError(f"{label}: dtype {array.dtype}: must be numbers, strings or objects")
         self.label = label
         self._array = array
+        self.untyped = array.dtype.kind == "O" and not isinstance(data, list | tuple)
 
     def __len__(self) -> int:
         return len(self._array)
@@ -273,6 +275,7 @@ class PandasColumn(Column):
         self._data = getattr(data, "array", data)  # an ExtensionArray; of an array of numpy's, a thin cover
         if getattr(self._data.dtype, "kind", "O") == "c":
             raise ValueError(f"{label}: dtype {self._data.dtype}: must be numbers, strings or objects")
+        self.untyped = _rests_on_numpy(self._data) and self._data.dtype.kind == "O"
 
     @property
     def without_numbers(self) -> str | None:
@@ -340,6 +343,7 @@ class PolarsColumn(Column):
             raise ValueError(f"{label}: type {data.dtype}: must be numbers or labels, one an entry")
         self.label = label
         self._data = data
+        self.untyped = str(data.dtype).startswith("Object")
 
     @property
     def without_numbers(self) -> str | None:

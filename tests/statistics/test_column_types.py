@@ -189,6 +189,34 @@ def test_polars_labels_may_be_called_anything_and_be_missing():
                 assert dict(zip(found.labels, found.counts, strict=True)) == wanted
 
 
+SKIPPING = {
+    name: READ_NUMBERS[name] for name in ("mean", "sum", "describe", "sum_by")
+} | {"variance": lambda x: statistics.variance(x, bounds=(0, 4), missing="skip", **OPTIONS)}  # fmt: skip
+NO_NUMBERS = r"^(values|column 'x'): dtype object: entries that are no numbers are left out, .* the result is noise: "
+
+
+@pytest.mark.parametrize("name", SKIPPING)
+def test_objects_are_warned_of_by_their_type_alone(name):
+    """Whatever they are: numbers, strings alone, nothing. No other type is, and nothing where strings are refused."""
+    call, of_numbers = SKIPPING[name], []
+    for entries in (CODES.tolist(), WORDS, gaps(CODES.tolist()), [None] * N):
+        for x in (np.array(entries, object), pd.Series(entries, dtype=object)):
+            with pytest.warns(fastdp.AccuracyWarning, match=NO_NUMBERS) as told:
+                call(x)
+            of_numbers.append(str(told[0].message))
+            assert told[0].filename == __file__
+    assert len({*of_numbers}) == 1
+    lists = [gaps(CODES.tolist())] if name != "sum_by" else []  # which keeps those of a mapping as objects
+    for x in (*NUMBERS.values(), *WITH_GAPS.values(), *lists):
+        if str(getattr(x, "dtype", "list")) != "object":
+            call(x)
+    with pytest.warns(fastdp.AccuracyWarning, match=NO_NUMBERS):
+        statistics.mean(fastdp.partition({"x": np.array(WORDS, object), "part": CODES % 2}, "part", [0, 1])[0]["x"],
+                        bounds=(0, 4), missing="skip", neighbors="add-remove", **OPTIONS)  # fmt: skip
+    with pytest.raises(DomainError, match="what is no number, such as strings"):
+        statistics.mean(np.array(WORDS, object), bounds=(0, 4), **OPTIONS)
+
+
 def test_parts_and_persons_keep_the_types_of_their_columns():
     data = {"x": pl.Series(WORDS), "part": CODES % 2}
     parts = fastdp.partition(data, "part", [0, 1])
