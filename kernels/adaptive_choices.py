@@ -5,6 +5,7 @@ point to point: a few values on the way tell, for 128 points at once, in which e
 the others are left out. That takes a third of the time. fastdp/privacy/loss_distributions.md, theorem 7.
 """
 
+from .arrays import copy_into
 from .compile import jit
 from .lanes import F64Array, int64
 
@@ -58,7 +59,7 @@ def search_tile(
         for j in range(n):
             ends[j] = high[j] * above + low[j] * below
             best[j] = max(best[j], ends[j])
-    out[:] = best
+    copy_into(best, out)
     for g in range(groups):
         at = g * group
         rise, bulge = wide[first + at : first + at + n], bulges[1] * fall[at]
@@ -68,7 +69,7 @@ def search_tile(
             higher += int64(max(left[j], right[j]) + bulge * rise[j] > best[j])
         if not higher:
             continue
-        before[:] = left[:n]
+        copy_into(left[:n], before)
         for i in range(at + 1, at + group + 1):
             above, below, bulge = shares[0, i], shares[1, i], bulges[0] * fall[i - 1]
             high, low = grown[first + cells + i : first + cells + i + n], grown[first + i : first + i + n]
@@ -111,7 +112,7 @@ def follow_choices_into(
         lowest = out[0] if is_cut and upper else 0.0
         for i in range(gap):
             grown[i] = lowest * fall[gap - i] if lowest else 0.0
-        grown[gap : gap + n] = out[:n]
+        copy_into(out[:n], grown[gap : gap + n])
         top = gap + n - 1  # where x = 0
         for i in range(1, cells + 1):
             grown[top + i] = growth[i] + (1 + growth[i]) * grown[top - i]

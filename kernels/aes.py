@@ -14,6 +14,7 @@ import numpy as np
 
 from .aes_lanes import BLOCK_LANES, aes_last_round, aes_round, load_turns, swap_bytes, turns
 from .aes_software import fill_software_into, substitute_software
+from .arrays import seen_as
 from .compile import jit
 from .lanes import U32Array, load, splat, stack, store, uint32, uint64
 from .layout import SCHEDULE
@@ -78,7 +79,7 @@ def fill_hardware_into(schedule: U32Array, stream: int, group: int, out: U32Arra
     Used by   words
     Oracle    tests/oracles/aes.py::stream_words
     """
-    keys, words = schedule.view(np.uint64), out.view(np.uint64)
+    keys, words = seen_as(schedule, np.uint64), seen_as(out, np.uint64)
     numbers = stack(np.uint64, _STEP)  # of the blocks side by side, as they stand in a counter
     for i in range(_STEP):
         numbers[i] = uint64(i // 2) << uint64(56) if i % 2 else uint64(0)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .aes_lanes import shift_rows, turn_columns
+from .arrays import seen_as
 from .compile import jit
 from .lanes import U32Array, U64Array, load, splat, stack, store, uint32, uint64
 
@@ -124,7 +125,7 @@ def expand_planes_into(schedule: U32Array, planes: U64Array) -> None:
     Used by   fill_software_into
     Oracle    tests/oracles/aes.py::expanded_key
     """
-    data = schedule.view(np.uint8)
+    data = seen_as(schedule, np.uint8)
     for number in range(_ROUNDS + 1):
         for i in range(8):
             for p in range(_BYTES):
@@ -233,7 +234,7 @@ def fill_software_into(schedule: U32Array, stream: int, group: int, out: U32Arra
     """
     keys, planes = stack(np.uint64, 1920), stack(np.uint64, 128)
     expand_planes_into(schedule, keys)
-    words = out.view(np.uint64)
+    words = seen_as(out, np.uint64)
     for at in range(0, words.size, 128):
         count_blocks_into(stream, uint64(group) * uint64(64) + uint64(at // 2), planes)
         encrypt_planes(keys, planes)

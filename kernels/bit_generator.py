@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types
 
+from .arrays import seen_as
 from .compile import compile_callback, jit
 from .lanes import U64Array, float64, stack, uint32, uint64
 from .layout import AES_KEY
@@ -33,7 +34,7 @@ def refill_state(state: U64Array) -> None:
     Used by   the callbacks below
     Oracle    tests/oracles/words.py::stream_words
     """
-    key = state[:4].view(np.uint32)
+    key = seen_as(state[:4], np.uint32)
     if state[CIPHER]:
         longer = stack(np.uint32, AES_KEY)
         for i in range(AES_KEY - 1):
@@ -44,9 +45,9 @@ def refill_state(state: U64Array) -> None:
             state[NEXT_GROUP] = uint64(0)
             for i in range(AES_KEY - 1):
                 longer[i] = key[i]
-        fill_groups_into(longer, uint64(0), state[NEXT_GROUP], state[HEADER:].view(np.uint32))
+        fill_groups_into(longer, uint64(0), state[NEXT_GROUP], seen_as(state[HEADER:], np.uint32))
     else:
-        fill_groups_into(key, uint64(0), state[NEXT_GROUP], state[HEADER:].view(np.uint32))
+        fill_groups_into(key, uint64(0), state[NEXT_GROUP], seen_as(state[HEADER:], np.uint32))
     state[NEXT_GROUP] += uint64(BUFFER // GROUP)
     state[POSITION] = uint64(0)
 

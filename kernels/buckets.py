@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import layout
+from .arrays import seen_as
 from .compile import jit
 from .elementary import ROUNDER, ROUNDER_BITS, exp_one, from_uint64
 from .int_or_float import gap
@@ -142,8 +143,8 @@ def propose_into(key: U32Array, first: int, tops: Any, top: Any, f: float, sums:
     while found < proposals.shape[1]:
         at = t % uint64(GROUP // 2)
         if fresh or at == uint64(0):
-            fill_groups_into(source, uint64(layout.PROPOSAL_STREAM), t // uint64(GROUP // 2), words.view(np.uint32))
-            fill_groups_into(source, uint64(layout.PROPOSAL_COIN_STREAM), t // uint64(GROUP), coins.view(np.uint32))
+            fill_groups_into(source, uint64(layout.PROPOSAL_STREAM), t // uint64(GROUP // 2), seen_as(words, np.uint32))
+            fill_groups_into(source, uint64(layout.PROPOSAL_COIN_STREAM), t // uint64(GROUP), seen_as(coins, np.uint32))
             fresh = False
         high, low = words[int(2 * at)] & mask, words[int(2 * at + uint64(1))]
         if is_below(high, low, sums, last):

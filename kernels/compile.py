@@ -31,13 +31,18 @@ _carray: Any = numba.carray
 @overload
 def jit(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
-def jit(*, inline: bool = False, fastmath: Collection[str] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[str] = ()) -> Any:
+def jit(
+    *, inline: bool = False, fastmath: Collection[str] = (), literals: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def jit(
+    function: Any = None, /, *, inline: bool = False, fastmath: Collection[str] = (), literals: bool = False
+) -> Any:
     """Compile a kernel at its first call, once per argument types; later processes load it from disk.
 
     inline    for small scalar and SIMD helpers that must vanish into their caller's vectorised loop
     fastmath  a subset of {"reassoc", "contract", "nsz"}, over public weights only: with `reassoc` a sum has other bits
               on AVX2, on AVX-512 and for Fortran order
+    literals  compile anew for each number that stands in a caller's text: where loops step by it
     """
     if unknown := sorted(set(fastmath) - set(SUMS)):
         raise ValueError(f"fastmath={unknown}: must be a subset of {{'reassoc', 'contract', 'nsz'}}")
@@ -57,11 +62,28 @@ def jit(function: Any = None, /, *, inline: bool = False, fastmath: Collection[s
         dispatcher._cache = KernelCache(function, "kernel")
         dispatcher._cache.adopt(dispatcher._compiler)
         let_be_part(dispatcher, is_compiling)
+        if not literals:
+            without_literals(dispatcher)
         # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
         dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
         return dispatcher
 
     return decorate if function is None else decorate(function)
+
+
+def without_literals(dispatcher: Any) -> None:
+    """Let callers in kernels share one compilation for a number, whether it stands in their text or not.
+
+    numba compiles a function for `f(0)` by itself, also where 0 is only what a variable begins with. LLVM knows the
+    number in any case where it inlines the function. Of `fastdp warmup` it was a fifth.
+    """
+    template_of = dispatcher.get_call_template
+
+    def of_types(arguments: Any, keywords: Any) -> Any:
+        unliteral = _types.unliteral
+        return template_of(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in keywords.items()})
+
+    dispatcher.get_call_template = of_types
 
 
 class Callback:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import copy_into
 from .clipping import rule_of
 from .compile import jit
 from .gradients import GROUP, Place, Records, Work, add_differences, add_margins, add_signs
@@ -81,18 +82,18 @@ def _make_descent(add_gradients: Any) -> Any:
         d = path.shape[1]
         wide = (d + LANES - 1) // LANES * LANES
         w, mask = np.zeros(wide), np.zeros(wide)
-        w[:d] = path[0]
+        copy_into(path[0], w[:d])
         mask[:d] = 1.0
         some, at = Records(X, labels, norms), Place(w, mask)
         clip, over = rule_of(rule, address), region_of(region, d)
         work = Work(np.empty(GROUP * d + LANES, X.dtype), np.empty(wide))
         out, space = np.empty(d, np.int64), np.empty(d)
         for t in range(rates.size):
-            path[t] = w[:d]
+            copy_into(w[:d], path[t])
             out[:] = 0
             add_gradients(some, at, clip, work, out)
             take_step(out, noise[t], mean, rates[t], over, w[:d], space)
-        path[rates.size] = w[:d]
+        copy_into(w[:d], path[rates.size])
 
     return descend
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import layout
+from .arrays import seen_as
 from .compile import jit
 from .draw_bits import (
     fill_words_into,
@@ -185,7 +186,7 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
     """
     halves, more = stack(np.uint32, GAUSSIAN_BATCH), stack(np.uint32, GAUSSIAN_BATCH)
     coin_words = stack(np.uint32, GAUSSIAN_BATCH)
-    coins = coin_words.view(np.uint16)
+    coins = seen_as(coin_words, np.uint16)
     z, kept = stack(np.float64, GAUSSIAN_BATCH), stack(np.uint64, GAUSSIAN_BATCH)
     bits = SHORT_BITS + extra
     unit = 2.0**-bits
@@ -196,7 +197,7 @@ def gaussian_block_into(key: U32Array, block: int, extra: int, law: F64Array, ne
         if extra == 0:
             propose_short_into(halves, more, unit, law, z)
         elif extra == MEDIUM_EXTRA:
-            propose_medium_into(halves, more.view(np.uint16), unit, law, z)
+            propose_medium_into(halves, seen_as(more, np.uint16), unit, law, z)
         else:
             propose_long_into(halves, more, unit, law, z)
         if accept_into(halves, coins, law, z, kept):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import layout
+from .arrays import seen_as
 from .compile import jit
 from .draw_bits import (
     count_nan,
@@ -112,7 +113,7 @@ def laplace_block_into(key: U32Array, block: int, extra: int, law: F64Array, out
     if extra == 0:
         count = invert_short_into(halves, more, unit, scale, offset, error, out)
     elif extra == MEDIUM_EXTRA:
-        count = invert_medium_into(halves, more.view(np.uint16), unit, scale, offset, error, out)
+        count = invert_medium_into(halves, seen_as(more, np.uint16), unit, scale, offset, error, out)
     else:
         count = invert_long_into(halves, more, unit, scale, offset, error, out)
     if count == 0:

@@ -8,6 +8,7 @@ fastdp/mechanisms/noise.md proves the bounds; which words are the bits stands in
 
 import numpy as np
 
+from .arrays import seen_as
 from .compile import jit
 from .elementary import add_pairs, two_sum
 from .lanes import F64Array, U16Array, U32Array, bits_of, float64, float_of, int64, uint64
@@ -110,11 +111,11 @@ def prefix_one(halves: U32Array, more: U32Array, extra: int, i: int) -> int:
     if extra == 0:
         return short_prefix(halves, more, i)
     if extra == MEDIUM_EXTRA:
-        return medium_prefix(halves, more.view(np.uint16), i)
+        return medium_prefix(halves, seen_as(more, np.uint16), i)
     return long_prefix(halves, more, i)
 
 
-@jit
+@jit(inline=True)
 def fill_words_into(
     key: U32Array, first: int, n: int, extra: int, streams: int, halves: U32Array, more: U32Array, coins: U32Array
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .address_calls import call_into
+from .arrays import copy_into
 from .clipping import LEAST_SQUARE, ClipRule, clipped_one, rule_of
 from .compile import jit
 from .gradients import move_floats, move_integers
@@ -61,7 +62,7 @@ def _make_sum(exact: bool) -> Any:
         for i in range(n):
             for j in range(d):
                 point[j] = np.float64(X[i * d + j])
-            place[:] = w
+            copy_into(w, place)
             gradient[:] = 0.0
             failed = call_into(address, place, point, labels[i], d, gradient)
             gradient[p:] = 0.0

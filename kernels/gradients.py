@@ -11,6 +11,7 @@ holds them exactly: at most 2^41 times 4,096 records, then they move to int64.
 
 from typing import Any, NamedTuple
 
+from .arrays import copy_into
 from .clipping import ClipRule, clip_differences_into, clip_margins_into, rule_of
 from .compile import jit
 from .lanes import (
@@ -267,7 +268,7 @@ def make_loop(add_group: Any, move: Any, columns: Any, filler: float) -> Any:
         some_labels, some_norms = stack(w.dtype, GROUP), stack(w.dtype, GROUP)
         while done < n:  # the last ones, among zeros, so that nothing is read beyond them
             few = min(GROUP, n - done)
-            tail[: few * d] = X[done * d : (done + few) * d]
+            copy_into(X[done * d : (done + few) * d], tail[: few * d])
             tail[few * d :] = 0
             for i in range(GROUP):
                 some_labels[i] = labels[done + i] if i < few else 0.0

@@ -439,7 +439,7 @@ def popcount(typing: Any, x: Any) -> Any:
 # --- memory
 
 
-def _array_at(context: Any, builder: Any, array: Any, data: Any, length: Any) -> Any:
+def array_at(context: Any, builder: Any, array: Any, data: Any, length: Any) -> Any:
     """A contiguous array of one dimension over memory that somebody else owns."""
     made = context.make_array(array)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(array.dtype))
@@ -460,7 +460,7 @@ def row_at(typing: Any, rows: Any, i: Any) -> Any:
         stride = builder.extract_value(array.strides, 0)
         start = builder.ptrtoint(array.data, stride.type)
         data = builder.inttoptr(builder.add(start, builder.mul(args[1], stride)), array.data.type)
-        return _array_at(context, builder, row, data, builder.extract_value(array.shape, 1))
+        return array_at(context, builder, row, data, builder.extract_value(array.shape, 1))
 
     return row(rows, types.intp), generate
 
@@ -473,7 +473,7 @@ def lent(typing: Any, array: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         held = context.make_array(array)(context, builder, args[0])
-        return _array_at(context, builder, array, held.data, builder.extract_value(held.shape, 0))
+        return array_at(context, builder, array, held.data, builder.extract_value(held.shape, 0))
 
     return array(array), generate
 
@@ -488,6 +488,6 @@ def stack(typing: Any, dtype: Any, n: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = cgutils.alloca_once(builder, context.get_data_type(array.dtype), size=n.literal_value)
         data.align = 64
-        return _array_at(context, builder, array, data, context.get_constant(types.intp, n.literal_value))
+        return array_at(context, builder, array, data, context.get_constant(types.intp, n.literal_value))
 
     return array(dtype, n), generate

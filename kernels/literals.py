@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import copy_into
 from .compile import jit
 from .lanes import (
     I64Array,
@@ -262,7 +263,7 @@ def count_all(columns: Any, chosen: I64Array) -> int:
     total = int64(0)
     for start in range(0, columns.shape[1], BLOCK):
         n = min(BLOCK, columns.shape[1] - start)
-        both[:n] = columns[chosen[0]][start : start + n]
+        copy_into(columns[chosen[0]][start : start + n], both[:n])
         for j in range(1, chosen.size):
             other = columns[chosen[j]][start : start + n]
             for w in range(n):

@@ -7,6 +7,7 @@ moments.md says how far one record moves them.
 
 from typing import Any
 
+from .arrays import copy_into
 from .compile import jit
 from .lanes import F64Array, I64Array, int64, load, load_wide, splat, stack, store, truncate
 from .layout import LANES, MOST_SUMMED
@@ -72,7 +73,7 @@ def add_moments(
                 add_four(X, k * d, d, wide, squares, crosses, sums)
             else:
                 tail[:] = 0
-                tail[: few * d] = X[k * d : (k + few) * d]
+                copy_into(X[k * d : (k + few) * d], tail[: few * d])
                 add_four(tail, 0, d, wide, squares, crosses, sums)
         for i in range(d):
             for j in range(i + 1, d):

@@ -4,7 +4,7 @@ A kernel is made of up to a hundred helpers. numba makes machine code of each, a
 of that is ever run: the caller's copy is. As parts they end where they can be linked into their caller: the first
 `laplace` on a machine takes two thirds of the time, and the machine code is the same. A part that is called from Python
 after all is compiled anew, as a kernel of its own. Without passes of LLVM of their own it would be another tenth less,
-but Gaussian noise took 16 % more instructions.
+but Gaussian noise took 16 % more instructions; with those alone that inline, 9 %, and gradients 10 %.
 
 Everything here runs under numba's compiler lock.
 """

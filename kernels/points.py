@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import copy_into, seen_as
 from .compile import jit
 from .descent import region_of, take_step
 from .lanes import (
@@ -38,6 +39,7 @@ from .lanes import (
     splat,
     stack,
     store,
+    uint64,
 )
 from .layout import GROUP_HALVES, SCHEDULE
 from .losses import fill_derivatives
@@ -124,7 +126,7 @@ def exponent_above(x: float) -> int:
 @jit(inline=True)
 def fill_words(key: U32Array, stream: int, group: int, skip: int, words: U32Array) -> None:
     """The words of a run of records: of one group, or of two if the run begins within one."""
-    fill_groups_into(key, stream, group, words if skip else words[:GROUP_HALVES])
+    fill_groups_into(key, uint64(stream), uint64(group), words if skip else words[:GROUP_HALVES])
 
 
 # --- scores
@@ -141,7 +143,7 @@ def spread_weights(w: F64Array, d: int, shift: int, table: I32Array) -> int:
         square += w[j] * w[j]
     norm = np.sqrt(square)
     a = shift + 14 - (exponent_above(norm) if norm > 0.0 else 0)
-    power, halves = whole_power(a), table.view(np.int16)
+    power, halves = whole_power(a), seen_as(table, np.int16)
     for j in range(d):
         whole = int64(np.rint(w[j] * power))
         high = (whole + (int64(1) << int64(shift - 1))) >> int64(shift)
@@ -268,7 +270,7 @@ def add_gradients(
     powers, unit = stack(rule.dtype, TILE), rule[UNIT]
     high, low, rounded = stack(work.dtype, TILE), stack(work.dtype, TILE), stack(sums.dtype, TILE)
     drawn = stack(key.dtype, DRAWN)
-    halves = drawn.view(np.uint16)
+    halves = seen_as(drawn, np.uint16)
     scale, middle, skip = whole_power(-at.exponent), whole_power(at.shift), int64(words.first % RUN)
     work[:] = 0
     sums[:] = 0
@@ -293,7 +295,7 @@ def add_gradients(
             fill_derivatives(kind, rule[PARAMETER], address, scores, labels[start : start + TILE], slopes)
         else:
             filled[:] = 0.0
-            filled[: n - start] = labels[start:]
+            copy_into(labels[start:], filled[: n - start])
             fill_derivatives(kind, rule[PARAMETER], address, scores, filled, slopes)
         place = skip + start % RUN
         some = halves[place : place + TILE]
@@ -362,9 +364,9 @@ def descend_points(
     mean, rates, over = steps[:2], steps[2:], region_of(region, d)
     source = expanded(key, stack(np.uint32, SCHEDULE))
     for t in range(rates.size):
-        path[t] = w
+        copy_into(w, path[t])
         out[:] = 0
         at = Weights(table, spread_weights(w, d, shift, table), shift)
         add_gradients(points, at, rule, address, Words(source, t + 1, 0), space, out)
         take_step(out, noise[t], mean, rates[t], over, w, moved)
-    path[rates.size] = w
+    copy_into(w, path[rates.size])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import copy_into, seen_as
 from .compile import jit
 from .lanes import (
     F64Array,
@@ -215,17 +216,17 @@ def add_rounded_moments(X: Any, labels: F64Array, numbers: F64Array, key: U32Arr
     sums, dither = np.zeros(wide * wide, np.int64), np.empty(filled, np.int64)
     for j in range(filled):
         dither[j] = dither_of(j)
-    column, last = columns.view(np.int16)[d * RUN : (d + 1) * RUN], dither_of(d)
+    column, last = seen_as(columns, np.int16)[d * RUN : (d + 1) * RUN], dither_of(d)
     source, skip = expanded(key, stack(np.uint32, SCHEDULE)), int64(first % RUN)
     drawn, largest = np.empty(DRAWN, np.uint32), int64(0)
-    halves = drawn.view(np.uint16)[skip : skip + RUN]
+    halves = seen_as(drawn, np.uint16)[skip : skip + RUN]
     for start in range(0, n, RUN):
         fill_words(source, POINT_STREAM, first // RUN + start // RUN, skip, drawn)
         few = min(RUN, n - start)
         if (start + RUN) * d + 15 <= n * d:
             norm = round_tile(X, start * d, d, by, halves, dither, tile)
         else:
-            tail[: few * d] = X[start * d : (start + few) * d]
+            copy_into(X[start * d : (start + few) * d], tail[: few * d])
             tail[few * d :] = 0
             norm = round_tile(tail, 0, d, by, halves, dither, tile)
             column[:] = 0

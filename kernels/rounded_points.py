@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import copy_into, seen_as
 from .compile import jit
 from .lanes import (
     F64Array,
@@ -80,7 +81,7 @@ def round_points(
         sure -= ROWS
     mask, last = np.zeros(LANES), np.zeros(2 * ROWS * d + LANES, X.dtype)
     mask[: d % LANES] = 1.0
-    last[: (n - sure) * d] = X[sure * d :]
+    copy_into(X[sure * d :], last[: (n - sure) * d])
     dither = np.empty((d + LANES - 1) // LANES * LANES, np.int64)
     for j in range(dither.size):
         dither[j] = dither_of(j)
@@ -143,7 +144,7 @@ def round_whole(
     )  # fmt: skip
     exponents, limits = row_at(marks, EXPONENT), row_at(marks, LIMIT)
     drawn = stack(words.key.dtype, DRAWN)
-    halves, skip, pairs = drawn.view(np.uint16), int64(words.first % RUN), (d + 1) // 2
+    halves, skip, pairs = seen_as(drawn, np.uint16), int64(words.first % RUN), (d + 1) // 2
     scales, powers = stack(mask.dtype, ROWS), stack(mask.dtype, ROWS)
     squares, seen, largest = stack(rows.dtype, ROWS), stack(rows.dtype, ROWS), int64(0)
     fill_words(words.key, words.stream, words.first // RUN + start // RUN, skip, drawn)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import copy_into
 from .clipping import clipped_one
 from .compile import jit
 from .gradients import GROUP, make_columns, make_products, make_scores, move_integers, point_itself
@@ -84,7 +85,7 @@ def sum_vectors(X: Any, least: float, unit: float, limit: float, out: I64Array) 
     while done < n:  # the last ones, among zeros, so that nothing is read beyond them
         few = min(GROUP, n - done)
         move_integers(adding, total, d)
-        tail[: few * d] = X[done * d : (done + few) * d]
+        copy_into(X[done * d : (done + few) * d], tail[: few * d])
         tail[few * d :] = 0
         wild |= _add_group(lent(tail), 0, d, ones, least, unit, limit, adding)
         done += few

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import seen_as
 from .compile import jit
 from .int_or_float import part
 from .lanes import F64Array, I64Array, load, mix, splat, stack, store
@@ -48,7 +49,7 @@ def mix_four(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a + b, a - b, c + d, c - d
 
 
-@jit
+@jit(literals=True)
 def mix_level(
     x: Any, at: int, step: int, out: Any, to: int, hop: int, columns: int, done: int, bits: int, weight: int
 ) -> None:
@@ -133,7 +134,7 @@ def gather_parities_into(x: Any, bits: int, weight: int, rows: I64Array, first: 
     Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
-    buffer = stack(np.int64, _BLOCK_CELLS).view(out.dtype)
+    buffer = seen_as(stack(np.int64, _BLOCK_CELLS), out.dtype)
     for block in range(first, stop):
         mix_level(x, (block * LANES) << bits, LANES, buffer, 0, LANES, LANES, 0, bits, weight)
         for done in range(3, bits, 3):
@@ -337,7 +338,7 @@ def transform_strips(x: Any, bits: int, inner: int, first: int, stop: int) -> No
     Used by   fastdp/answering/marginal_transform.py
     Oracle    scipy.linalg.hadamard
     """
-    buffer = stack(np.int64, _BLOCK_CELLS).view(x.dtype)
+    buffer = seen_as(stack(np.int64, _BLOCK_CELLS), x.dtype)
     across = inner // STRIP
     for strip in range(first, stop):
         at = strip // across * (inner << bits) + strip % across * STRIP

@@ -16,6 +16,7 @@ import numpy as np
 
 from .aes import expand_key_into, fill_aes_into
 from .aes_lanes import BLOCK_LANES
+from .arrays import copy_into, seen_as
 from .chacha20_blocks import fill_chacha20_into
 from .compile import jit
 from .lanes import U32Array, U64Array, stack, uint64
@@ -71,10 +72,10 @@ def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
         skip = int(index % uint64(GROUP))
         whole = 0 if skip else (n - done) // GROUP * GROUP
         target = out[done : done + whole] if whole else buffer
-        fill_groups_into(source, stream, index // uint64(GROUP), target.view(np.uint32))
+        fill_groups_into(source, uint64(stream), index // uint64(GROUP), seen_as(target, np.uint32))
         take = whole or min(n - done, GROUP - skip)
         if not whole:
-            out[done : done + take] = buffer[skip : skip + take]
+            copy_into(buffer[skip : skip + take], out[done : done + take])
         done += take
 
 
@@ -89,5 +90,5 @@ def word_one(key: U32Array, stream: int, index: int) -> int:
     Oracle    tests/oracles/words.py::stream_words
     """
     group = stack(np.uint64, GROUP)
-    fill_groups_into(key, stream, uint64(index) // uint64(GROUP), group.view(np.uint32))
+    fill_groups_into(key, uint64(stream), uint64(index) // uint64(GROUP), seen_as(group, np.uint32))
     return group[int(uint64(index) % uint64(GROUP))]
