@@ -25,6 +25,7 @@ from ...privacy.filters import Theorem
 from ...privacy.profiles import Laplace, with_profile
 from ..peers.inputs import noise_scales
 from .registry import Call, Side, beside, faster, make_case, within, within_seconds
+from .traffic import Traffic
 
 QUERIES, GUARANTEES = 1_000_000, 1_000
 THRESHOLD, EPSILON, POSITIVES = 10**6, 1.0, 100
@@ -266,6 +267,7 @@ CASES = (
         _our_walk,
         (Side("numpy", _numpy_walk), faster("numpy", avx512=9, avx2=4.8)),
         (beside("opendp", "above_threshold"), None),
+        traffic=Traffic(read=8, words=0.5, held=8),
         oracle="the last query",
         drawn=lambda n: (_our_walk(n)(), n),
         headline=True,
@@ -288,6 +290,7 @@ CASES = (
         QUERIES,
         _our_places,
         (Side("numpy", _numpy_places), faster("numpy", avx512=3, avx2=3)),
+        traffic=Traffic(read=8, words=0.5, held=8),
         oracle="the places above",
         drawn=lambda n: (_our_places(n)(), sparse_values(n)),
         epsilon=EPSILON,
@@ -309,6 +312,7 @@ CASES = (
         QUERIES,
         _our_answers,
         (Side("numpy", _numpy_answers), faster("numpy", avx512=3, avx2=3)),
+        traffic=Traffic(read=8, words=0.5, held=8),
         oracle="the places above, and their values",
         drawn=lambda n: (*_our_answers(n)(), sparse_values(n)),
         epsilon=EPSILON,

@@ -23,6 +23,7 @@ from .noise import gaussian, laplace
 from .optimizing import descent
 from .optimizing.inputs import DELTA, EPSILON
 from .registry import Call, Case, Side
+from .traffic import Traffic
 
 Axis = Literal["domain cells", "dimension", "records", "candidates"]
 Make = Callable[[int], Call]  # as of a Side: prepares n records, cells or candidates
@@ -32,17 +33,6 @@ BITS = 1 << 26  # of records, where d varies
 STEPS = 10
 NARROW, COLUMNS = 8, 32  # of the points and of the bits, where n varies
 SECONDS = 0.5  # that the rounds of a point take, about
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What one element of a curve's work cannot do without."""
-
-    read: float  # bytes
-    copied: float = 0.0  # bytes read and bytes written to another place, both counted
-    changed: float = 0.0  # bytes read and bytes written to their own place, both counted
-    words: float = 0.0  # random, of 64 bits
-    held: float = 0.0  # bytes of the arrays: decides from which cache they come
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..harness.environments import PEERS
+from .traffic import Traffic
 
 SIMD_LEVELS = ("avx512", "avx2")
 """The machines that targets are stated for."""
@@ -111,6 +112,7 @@ class Case:
     clock: Literal["call", "child"] = "call"  # "child": a call returns the seconds that a new process measured itself
     rounds: int | None = None  # at most, where one takes long
     headline: bool = False  # one of the dozen that plain `fastdp bench` shows
+    traffic: Traffic | None = None  # of an element; None where bytes and random words are not what limits one thread
 
     def __post_init__(self) -> None:
         names = [side.name for side in self.rivals]
@@ -138,6 +140,7 @@ def make_case(
     rounds: int | None = None,
     threads: int = 1,
     headline: bool = False,
+    traffic: Traffic | None = None,
     **parameters: float,
 ) -> Case:
     """What most cases are: our side, each rival with its target, and the parameters of the work."""
@@ -156,6 +159,7 @@ def make_case(
         clock=clock,
         rounds=rounds,
         headline=headline,
+        traffic=traffic if threads == 1 else None,
     )
 
 

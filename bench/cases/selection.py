@@ -17,6 +17,7 @@ import fastdp
 
 from ..peers.inputs import float_scores
 from .registry import Call, Case, Pair, Side, beside, faster, make_case, within
+from .traffic import NUMBERS, Traffic
 
 M, FEW = 1_000_000, 1_000  # candidates
 PEER_M = 100_000
@@ -126,6 +127,8 @@ def _softmax_draws(scores: Any, rng: np.random.Generator) -> Any:
 
 # --- cases
 
+RACED = Traffic(read=8, words=0.5, held=8)  # a Gumbel number for each candidate: 32 bits, but for a few
+
 
 def choices(scores: Scores, choose: Choose, n: int, *, at_once: bool = False) -> Callable[[int], Any]:
     def drawn(size: int) -> tuple[Any, Any]:
@@ -150,6 +153,7 @@ def _case(
     calls: int = 1,
     epsilon: float = 1.0,
     headline: bool = False,
+    traffic: Traffic | None = NUMBERS,
     **parameters: Any,
 ) -> Case:
     return make_case(
@@ -159,6 +163,7 @@ def _case(
         n,
         on(scores, choose),
         *pairs,
+        traffic=traffic,
         oracle=oracle,
         drawn=choices(scores, choose, n, at_once="draws" in parameters),
         calls=calls,
@@ -250,6 +255,7 @@ CASES = (
         exponential(method="gumbel"),
         (numpy_choice("numpy argmax", float_scores, gumbel), faster("numpy argmax", avx512=10, avx2=5.5)),
         (numpy_choice("numpy exponentials", float_scores, exponentials), None),
+        traffic=RACED,
     ),
     _case(
         "permute-and-flip",
@@ -271,6 +277,6 @@ CASES = (
         oracle="softmax, at any scale",
         draws=DRAWS,
     ),
-    _case("select-lazily", "exponential mechanism, scores from a function", M, _lazily),
-    _case("gumbel-max", "GumbelMax, scores offered in blocks", M, _offered),
+    _case("select-lazily", "exponential mechanism, scores from a function", M, _lazily, traffic=None),
+    _case("gumbel-max", "GumbelMax, scores offered in blocks", M, _offered, traffic=RACED),
 )

@@ -21,7 +21,8 @@ class Chosen:
 
     def jobs(self) -> dict[str, str]:
         """By name, in words: what workers measure; memory is measured by itself."""
-        limits = {"limits": "the limits of this machine"} if self.points else {}
+        limited = self.points or any(case.traffic for case in self.rows)
+        limits = {"limits": "the limits of this machine"} if limited else {}
         return limits | {case.name: case.work for case in (*self.rows, *self.points.values(), *self.latency)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ...support.machine import SIMD_NAMES
@@ -12,7 +13,13 @@ from .results import Row
 
 
 def judge(
-    case: Case, measured: dict[str, Any] | None, why: str | None, machine: dict[str, Any], *, quick: bool = False
+    case: Case,
+    measured: dict[str, Any] | None,
+    why: str | None,
+    machine: dict[str, Any],
+    limits: Limits | None = None,
+    *,
+    quick: bool = False,
 ) -> list[Row]:
     """A row per target, and one per rival that no target names; small arrays are not judged."""
     named = {target.rival for target in case.targets}
@@ -21,7 +28,15 @@ def judge(
     pairs += [(rival, None) for rival in untargeted] or ([] if pairs else [(None, None)])
     if why is None and case.ours.threads > machine["cores"]:
         why = f"needs {case.ours.threads} cores"
-    return [_row(case, rival, target, measured, why, machine, quick) for rival, target in pairs]
+    share = _share(case, measured, limits)
+    return [replace(_row(case, rival, target, measured, why, machine, quick), share=share) for rival, target in pairs]
+
+
+def _share(case: Case, measured: dict[str, Any] | None, limits: Limits | None) -> float | None:
+    if measured is None or limits is None or case.traffic is None:
+        return None
+    least: float = min(measured["ours"])
+    return limits.seconds(case.traffic, measured["n"]) / least
 
 
 def _row(

@@ -18,7 +18,7 @@ import numpy as np
 from ...kernels.compile import jit
 from ...kernels.lanes import U64Array, uint64
 from ...kernels.words import words_into
-from ..cases.curves import Traffic
+from ..cases.traffic import Traffic
 
 SIZES = tuple(1 << power for power in range(12, 30))  # bytes: a page to half a gigabyte
 WORD_BYTES = 1 << 15  # of a buffer that stays in the first cache

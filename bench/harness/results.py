@@ -40,6 +40,7 @@ class Row:
     kind: str | None
     limit: float | None
     verdict: str  # "holds", "falls short", "no target", or why there is no figure
+    share: float | None = None  # of what the machine could do at most, with these bytes and random words
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,10 @@ def run(
     if peers:
         _install(chosen.rows, progress)
     outcome, peaks = _measure(chosen, workers.environment(avx2=avx2), quick, numbers, progress)
-    rows = [row for row in _judged(chosen.rows, outcome, quick) if row.kind is not None or not targets]
     limits = Limits.from_json(found) if (found := outcome.measured.pop("limits", None)) else None
+    rows = [row for row in _judged(chosen.rows, outcome, limits, quick) if row.kind is not None or not targets]
     in_rows = [row for row in rows if row.case in IN_ROWS] if chosen.latency else []
-    late = _judged(chosen.latency, outcome, quick)
+    late = _judged(chosen.latency, outcome, limits, quick)
     return Report(
         machine=outcome.machine,
         quick=quick,
@@ -97,11 +97,11 @@ def _measure(
     return outcome, peaks
 
 
-def _judged(cases: Iterable[Case], outcome: workers.Outcome, quick: bool) -> list[Row]:
+def _judged(cases: Iterable[Case], outcome: workers.Outcome, limits: Limits | None, quick: bool) -> list[Row]:
     return [
         row
         for case in cases
         for row in judge(
-            case, outcome.measured.get(case.name), outcome.failed.get(case.name), outcome.machine, quick=quick
+            case, outcome.measured.get(case.name), outcome.failed.get(case.name), outcome.machine, limits, quick=quick
         )
     ]

@@ -13,6 +13,7 @@ from .table import Column, Line, Table, Tone, cell
 
 _WORK, _OURS = Column("work"), Column("fastdp", number=True, label="fastdp")
 _AGAINST, _THEIRS = Column("against"), Column("takes", number=True)
+_LIMIT = Column("of the limit", number=True, label="of the limit")
 _TONES: dict[str, Tone] = {"holds": "good", "falls short": "bad", "not judged": "quiet"}
 
 
@@ -21,7 +22,8 @@ _TONES: dict[str, Tone] = {"holds": "good", "falls short": "bad", "not judged": 
 
 def rows(found: Sequence[Row]) -> Table:
     """Every row, by room; the target stands below the ratio."""
-    columns = (_WORK, _OURS, _AGAINST, _THEIRS, Column("ratio, target", number=True), Column("verdict"))
+    asked = Column("ratio, target", number=True), Column("verdict")
+    columns = (_WORK, _OURS, _LIMIT, _AGAINST, _THEIRS, *asked)
     lines, case = [], None
     for row in found:
         first, case = row.case != case, row.case
@@ -41,6 +43,7 @@ def _sides(row: Row, first: bool) -> tuple[Any, ...]:
     return (
         cell(row.work, wording.parameters(row, row.work)) if first else cell(),
         cell(wording.seconds(row.ours), wording.each(row.ours, row.n)) if first else cell(),
+        cell(wording.share(row)) if first else cell(),
         cell(row.rival or "", wording.rival_parameters(row, row.work)),
         cell(wording.seconds(row.theirs), wording.each(row.theirs, row.rival_n)),
     )
@@ -101,7 +104,7 @@ def curve(drawn: dict[str, Any]) -> Table:
 
 
 def beside(reports: Sequence[Report], wanted: Callable[[Row], bool], *, targets: bool) -> Table:
-    """A row for each rival of the cases that are wanted, and a column, or two, for each report."""
+    """A row for each rival of the cases that are wanted, and a column, or three, for each report."""
     found = [{(row.case, row.rival): row for row in report.rows if wanted(row)} for report in reports]
     lines, case = [], None
     for key in dict.fromkeys(key for rows in found for key in rows):
@@ -112,11 +115,13 @@ def beside(reports: Sequence[Report], wanted: Callable[[Row], bool], *, targets:
             cell(some.rival or "", wording.rival_parameters(some, some.work)),
         ]
         for row in (rows.get(key) for rows in found):
-            cells += [_figure(row), _asked(row)] if targets else [_figure(row)]
+            cells.append(_figure(row))
+            if targets:
+                cells += [_asked(row), cell(wording.share(row) if first else "")]
         lines.append(Line(tuple(cells), continues=not first))
     columns = [_WORK, _AGAINST]
     for report in reports:
-        columns += [Column(wording.compiled(report), number=True), *([Column("asked")] if targets else [])]
+        columns += [Column(wording.compiled(report), number=True), *([Column("asked"), _LIMIT] if targets else [])]
     return Table(tuple(columns), tuple(lines))
 
 

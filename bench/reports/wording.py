@@ -93,6 +93,11 @@ def ratio(row: Row) -> str:
     return times(1 / row.ratio, f"{row.rival}'s time" if " " not in str(row.rival) else "the time")
 
 
+def share(row: Row | None) -> str:
+    """Of what the machine could do at most."""
+    return "" if row is None or row.share is None else f"{row.share:.0%}" if row.share >= 0.0995 else f"{row.share:.1%}"
+
+
 def target(row: Row) -> str:
     """In the unit of the ratio beside which it stands."""
     if row.limit is None:

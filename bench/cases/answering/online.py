@@ -15,6 +15,7 @@ from fastdp.answering.true_answers import TrueAnswers
 from fastdp.kernels import literals, subcubes, weights
 
 from ..registry import Call, Case, Side, make_case, within, within_seconds
+from ..traffic import read_once
 from .inputs import BINARY, QUERIES, RATE, RECORDS, binary, cell_mask, cell_values, conjunctions, slices_of
 
 _case = partial(make_case, "answering")
@@ -226,6 +227,7 @@ def _on_all_case(kind: str) -> Case:
         lambda n: _answer_on_all(kind, n)[1],
         (_numpy_answer_on_all(kind), None),
         (_kernels_on_all(kind), within("kernels", 1.5)),
+        traffic=read_once(9 if kind == "a mask" else 16),
         oracle="an answer",
         drawn=drawn,
         calls=20,

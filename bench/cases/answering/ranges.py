@@ -11,6 +11,7 @@ from fastdp import Bins, Domain, Randomness
 from fastdp.answering.release_ranges import release_ranges
 
 from ..registry import Call, Case, Side, faster, make_case, within
+from ..traffic import NUMBERS
 
 _case = partial(make_case, "answering")
 
@@ -85,6 +86,7 @@ CASES: tuple[Case, ...] = (
         VALUES,
         _code,
         (Side("np.searchsorted", _searchsorted), faster("np.searchsorted", avx512=3.0, avx2=3.0)),
+        traffic=NUMBERS,
         oracle="bins",
         drawn=_coded,
     ),
@@ -95,6 +97,7 @@ CASES: tuple[Case, ...] = (
         _release,
         (Side("np.histogram, even bins", _histogram), within("np.histogram, even bins", 2.0)),
         (Side("np.histogram, edges", _histogram_of_edges), within("np.histogram, edges", 2.0)),
+        traffic=NUMBERS,
         oracle="ranges",
         drawn=_released,
     ),
@@ -104,6 +107,7 @@ CASES: tuple[Case, ...] = (
         VALUES,
         _release_integers,
         (Side("np.histogram, edges", _histogram_of_integers), within("np.histogram, edges", 2.0)),
+        traffic=NUMBERS,
         oracle="ranges",
         drawn=partial(_released, method="square-root"),
     ),

@@ -10,6 +10,7 @@ import numpy as np
 from fastdp import SyntheticDistribution
 
 from ..registry import Call, Side, faster, make_case
+from ..traffic import NUMBERS, Traffic, lines_of_cells, read_once
 from .inputs import (
     BINARY,
     FEW,
@@ -120,6 +121,7 @@ CASES = (
         BINARY.size,
         _answer_slice,
         (Side("numpy slice", _numpy_slice), None),
+        traffic=read_once(8 * lines_of_cells(HIGHEST)),
         oracle="values",
         drawn=drawn_values(_answer_slice, of_literals(HIGHEST), 1),
         calls=100,
@@ -130,6 +132,7 @@ CASES = (
         BINARY.size,
         partial(_answer_slice, bits=LOWEST),
         (Side("numpy slice", partial(_numpy_slice, bits=LOWEST)), None),
+        traffic=read_once(8 * lines_of_cells(LOWEST)),
         oracle="values",
         drawn=drawn_values(partial(_answer_slice, bits=LOWEST), of_literals(LOWEST), 1),
         calls=100,
@@ -140,6 +143,7 @@ CASES = (
         BINARY.size,
         _marginal,
         (Side("numpy", _numpy_marginal), faster("numpy", avx512=2, avx2=2)),
+        traffic=NUMBERS,
         oracle="a table",
         drawn=lambda n: (cell_weights(power_below(n)).reshape(binary(n).sizes), _marginal(n)()),
     ),
@@ -158,6 +162,7 @@ CASES = (
         SAMPLED,
         _sample,
         (Side("numpy", _numpy_sample), None),
+        traffic=Traffic(copied=20, words=1, held=20),
         oracle="rising weights",
         drawn=lambda n: _sample(n)(),
     ),
@@ -167,6 +172,7 @@ CASES = (
         1 << 25,
         _search,
         (Side("numpy", _numpy_search), None),
+        traffic=NUMBERS,
         oracle="cells that rise",
         drawn=lambda n: _search(1 << 25)(),
     ),

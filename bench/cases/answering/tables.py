@@ -16,6 +16,7 @@ from fastdp.answering.nearest_tables import nearest_tables
 from fastdp.answering.queries import Marginals
 
 from ..registry import Call, Side, faster, make_case
+from ..traffic import Traffic, copied_once, read_once
 from .inputs import BINARY, CELLS, FEW, WAYS, counts, power_below
 
 _case = partial(make_case, "answering")
@@ -134,6 +135,7 @@ CASES = (
         _on_cells(BINARY, marginal_tables),
         (Side("numpy", _on_cells(BINARY, _numpy_tables), n=FEW), faster("numpy", avx512=200, avx2=200)),
         headline=True,
+        traffic=read_once(8 * BINARY.size / 1140),
         oracle="sums over axes",
         drawn=_drawn_tables(BINARY),
     ),
@@ -143,6 +145,7 @@ CASES = (
         56,
         _on_cells(CENSUS, marginal_tables),
         (Side("numpy", _on_cells(CENSUS, _numpy_tables)), None),
+        traffic=read_once(8 * CENSUS.size / 56),
         oracle="sums over axes",
         drawn=_drawn_tables(CENSUS),
     ),
@@ -152,6 +155,7 @@ CASES = (
         1140,
         _on_tables(BINARY, spread_tables),
         (Side("numpy", _on_tables(BINARY, _numpy_spread), n=FEW), None),
+        traffic=copied_once(8 * BINARY.size / 1140),
         oracle="broadcasts",
         drawn=_drawn_spread(BINARY),
     ),
@@ -161,6 +165,7 @@ CASES = (
         20,
         _on_cells(DECIMAL, marginal_tables),
         (Side("numpy", _on_cells(DECIMAL, _numpy_tables)), None),
+        traffic=read_once(8 * DECIMAL.size / 20),
         oracle="sums over axes",
         drawn=_drawn_tables(DECIMAL),
     ),
@@ -170,6 +175,7 @@ CASES = (
         20,
         _on_tables(DECIMAL, spread_tables),
         (Side("numpy", _on_tables(DECIMAL, _numpy_spread)), None),
+        traffic=copied_once(8 * DECIMAL.size / 20),
         oracle="broadcasts",
         drawn=_drawn_spread(DECIMAL),
     ),
@@ -179,6 +185,7 @@ CASES = (
         56,
         _on_tables(CENSUS, spread_tables),
         (Side("numpy", _on_tables(CENSUS, _numpy_spread)), None),
+        traffic=copied_once(8 * CENSUS.size / 56),
         oracle="broadcasts",
         drawn=_drawn_spread(CENSUS),
     ),
@@ -188,6 +195,7 @@ CASES = (
         100,
         _nearest(nearest_tables),
         (Side("numpy", _nearest(_sorted_projection)), faster("numpy", avx512=3, avx2=3)),
+        traffic=copied_once(16 * 1_000),
         oracle="sorted projections",
         drawn=lambda n: (estimates(n), nearest_tables(estimates(n))),
     ),
@@ -197,6 +205,7 @@ CASES = (
         CELLS,
         _transform,
         (Side("a copy", _copy), None),
+        traffic=Traffic(changed=16, held=8),
         oracle="parities",
         drawn=lambda n: (counts(power_below(n)), _transform(n)()),
     ),

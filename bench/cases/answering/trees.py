@@ -14,6 +14,7 @@ from fastdp.answering.synthesis.tree_fit import fit_tree
 
 from ...peers.inputs import TREE_COLUMNS, tree_tables
 from ..registry import Call, Side, beside, faster, make_case, within_seconds
+from ..traffic import copied_once
 from .inputs import SAMPLED
 
 _case = partial(make_case, "answering")
@@ -100,6 +101,7 @@ CASES = (
         (Side("numpy", _numpy_sample), faster("numpy", avx512=1.5, avx2=1.5)),
         (beside("mbi", "sample_tree", cells=CELLS), None),
         (None, within_seconds(1.0)),
+        traffic=copied_once(TREE_COLUMNS),
         oracle="records of a tree",
         drawn=lambda n: (_synthetic(CELLS).marginal(["v0", "v2"]), _sample(n)()),
     ),

@@ -15,6 +15,7 @@ from fastdp.answering.dense_weights import DenseWeights
 
 from ..plain_sum import plain_sum
 from ..registry import Call, Case, Side, faster, make_case, within
+from ..traffic import Traffic, lines_of_cells, read_once
 from .inputs import (
     CELLS,
     HIGHEST,
@@ -181,6 +182,7 @@ def _conjunction_case(
         CELLS,
         _in_one_pass(bits),
         (rival, None if times is None else faster(rival.name, avx512=times, avx2=times)),
+        traffic=Traffic(changed=16 * lines_of_cells(bits), held=8 * lines_of_cells(bits)),
         oracle="values before updates",
         drawn=drawn_values(_in_one_pass(bits), of_literals(bits), 3),
         calls=1 if cold else IN_A_ROW,
@@ -195,6 +197,7 @@ CASES = (
         _evaluate,
         (Side("numpy", _numpy_evaluate), faster("numpy", avx512=4, avx2=4)),
         (Side("numba sum", _stream), within("numba sum", 1.25)),
+        traffic=read_once(9),
         oracle="values",
         drawn=drawn_values(_evaluate, half, 2),
         headline=True,
@@ -205,6 +208,7 @@ CASES = (
         CELLS,
         _update,
         (Side("numpy", _numpy_update), faster("numpy", avx512=9, avx2=9)),
+        traffic=Traffic(read=1, changed=16, held=9),
         oracle="totals after updates",
         drawn=drawn_values(_update, half, 3),
         headline=True,
@@ -221,6 +225,7 @@ CASES = (
         CELLS,
         _values_both,
         (Side("numpy", _numpy_values_both), None),
+        traffic=Traffic(read=8, changed=16, held=16),
         oracle="values before updates",
         drawn=drawn_values(_values_both, lambda n: cell_values(power_below(n)), 3),
     ),

@@ -10,6 +10,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Case, Side, make_case
+from ..traffic import read_once
 from .inputs import DELTA, EPSILON, MILLION, SURE, K, enough
 
 _case = partial(make_case, "learning")
@@ -86,6 +87,7 @@ def _box_case(method: str) -> Case:
         MILLION,
         lambda n: _box(n, K, method),
         (Side("numpy", _numpy_box), None),
+        traffic=read_once(8 * K + 1),
         oracle="a box",
         drawn=drawn,
         epsilon=EPSILON,

@@ -12,6 +12,7 @@ import fastdp
 from fastdp.records.bit_words import all_bits
 
 from ..registry import Call, Case, Side, faster, make_case, within
+from ..traffic import records_of_bits
 from .inputs import DELTA, EPSILON, MILLION, SURE, K, count_ones, enough, numpy_sums, records
 
 _case = partial(make_case, "learning")
@@ -128,6 +129,7 @@ def _peel_case(k: int) -> Case:
         MILLION,
         lambda n: _fit(n, 100, k),
         (numpy_sums(100, k), target),
+        traffic=records_of_bits(100),
         oracle="a conjunction",
         drawn=drawn,
         epsilon=EPSILON,
@@ -147,6 +149,7 @@ def _fit_case(method: str, work: str, *pairs: Any, oracle: str = "a conjunction"
         MILLION,
         lambda n: _fit(n, 100, K, method=method),
         *pairs,
+        traffic=records_of_bits(100),
         oracle=oracle,
         drawn=drawn,
         epsilon=EPSILON,
@@ -164,6 +167,7 @@ def _guard_case() -> Case:
         MILLION,
         lambda n: _fit(n, 100, K, realizable=False),
         (alone, within("without a guard", 1.1)),
+        traffic=records_of_bits(100),
         oracle="a conjunction",
         drawn=lambda n: (*records(enough(n), 100, K), _fit(enough(n), 100, K, realizable=False, beta=SURE)()),
         epsilon=EPSILON,
@@ -179,6 +183,7 @@ CASES = (
         MILLION,
         _try_all,
         (Side("numpy, packed", _numpy_try_all), faster("numpy, packed", avx512=10, avx2=10)),
+        traffic=records_of_bits(WIDTH),
         oracle="a conjunction",
         drawn=lambda n: (*records(n, WIDTH, MOST), _try_all(n, beta=SURE)()),
         epsilon=EPSILON,
@@ -197,6 +202,7 @@ CASES = (
         MILLION,
         _eliminate,
         (Side("numpy", _numpy_eliminate), None),
+        traffic=records_of_bits(100),
         oracle="what no positive record falsifies",
         drawn=lambda n: (*records(n, 100, K), _eliminate(n)()),
     ),
@@ -206,6 +212,7 @@ CASES = (
         MILLION,
         _judge,
         (Side("numpy", _numpy_judge), None),
+        traffic=records_of_bits(100),
         oracle="a share of errors",
         drawn=lambda n: (judged(n)[1], judged(n)[2], _judge(n)()),
     ),

@@ -10,6 +10,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Side, make_case
+from ..traffic import records_of_bits
 from .inputs import EPSILON, SURE, count_ones
 
 _case = partial(make_case, "learning")
@@ -49,6 +50,7 @@ CASES = (
         LABELLED,
         _choose,
         (Side("numpy, packed", _numpy_choose), None),
+        traffic=records_of_bits(HYPOTHESES, packed=True),
         oracle="a good hypothesis",
         drawn=lambda n: (*thresholds(n), _choose(n, beta=SURE)()),
         epsilon=EPSILON,

@@ -12,6 +12,7 @@ import fastdp
 
 from ...peers.inputs import numbers as values
 from ..registry import Call, Case, Side, beside, faster, make_case, within
+from ..traffic import NUMBERS
 from .inputs import DELTA, EPSILON, MILLION, SURE
 
 _case = partial(make_case, "learning")
@@ -94,7 +95,7 @@ def _numpy_quantile(n: int) -> Call:
 
 def _point_case(name: str, work: str, kind: str, *pairs: Any) -> Case:
     return _case(
-        name, work, MILLION, _point(kind), *pairs, oracle="a middle rank",
+        name, work, MILLION, _point(kind), *pairs, traffic=NUMBERS, oracle="a middle rank",
         drawn=lambda n: (values(kind, n), _point(kind)(n)()), epsilon=EPSILON, headline=name.endswith("-int64"),
     )  # fmt: skip
 
@@ -122,6 +123,7 @@ CASES = (
         MILLION,
         _quantile,
         (Side("np.partition", _numpy_quantile), None),
+        traffic=NUMBERS,
         oracle="a rank",
         drawn=lambda n: (values("float64", n), TENTH, _quantile(n)()),
         epsilon=EPSILON,
@@ -134,6 +136,7 @@ CASES = (
         (Side("fastdp.median", _median), within("fastdp.median", 4)),
         (Side("99 x fastdp.median", _medians), faster("99 x fastdp.median", avx512=10, avx2=10)),
         (_sort("float64"), None),
+        traffic=NUMBERS,
         oracle="many ranks",
         drawn=lambda n: (values("float64", n), CENTILES, _quantiles(n)()),
         epsilon=EPSILON,
@@ -144,6 +147,7 @@ CASES = (
         MILLION,
         _quantiles_of_ties,
         (Side("fastdp.median", _median_of_ties), None),
+        traffic=NUMBERS,
         oracle="many ranks",
         drawn=lambda n: (tied(n), CENTILES, _quantiles_of_ties(n)()),
         epsilon=EPSILON,
@@ -154,6 +158,7 @@ CASES = (
         MILLION,
         _in_between,
         (Side("numpy", _numpy_in_between), None),
+        traffic=NUMBERS,
         oracle="a point in between",
         drawn=lambda n: (few_apart(n), _in_between(n, beta=SURE)()),
         epsilon=EPSILON,

@@ -12,6 +12,7 @@ import fastdp
 from fastdp.learning.examples import Examples
 
 from ..registry import Call, Case, Side, faster, make_case
+from ..traffic import copied_once, records_of_bits
 from .inputs import MILLION, count_ones, numpy_sums, records
 
 _case = partial(make_case, "learning")
@@ -96,8 +97,17 @@ def drawn_counts(counting: Callable[[int, int], Any], n: int, d: int) -> Callabl
 
 def _counts_case(name: str, work: str, n: int, d: int, *pairs: Any, are_packed: bool = False, **more: Any) -> Case:
     counting = count_packed if are_packed else count
-    drawn = drawn_counts(counting, n, d)
-    return _case(name, work, n, lambda n: counting(n, d), *pairs, oracle="sums of bits", drawn=drawn, **more)
+    return _case(
+        name,
+        work,
+        n,
+        lambda n: counting(n, d),
+        *pairs,
+        traffic=records_of_bits(d, packed=are_packed),
+        oracle="sums of bits",
+        drawn=drawn_counts(counting, n, d),
+        **more,
+    )
 
 
 def _bytes_case(d: int) -> Case:
@@ -137,6 +147,7 @@ CASES = (
         MILLION,
         _pack,
         (Side("numpy", _numpy_pack), None),
+        traffic=copied_once(100 + 100 / 8),
         oracle="packed bits",
         drawn=lambda n: (records(n, 100, 1)[0], _pack(n)()),
     ),

@@ -10,6 +10,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Case, Side, make_case, within
+from ..traffic import read_once, records_of_bits
 from .boxes import numbers
 from .inputs import EPSILON, MILLION, records
 
@@ -50,6 +51,7 @@ CASES: tuple[Case, ...] = (
         MILLION,
         _grow,
         (Side("fastdp.pack", _pack), within("fastdp.pack", 3)),
+        traffic=records_of_bits(100),
         oracle="a tree",
         drawn=lambda n: (*records(max(n, MILLION), 100, DEPTH), _grow(max(n, MILLION))()),
         epsilon=EPSILON,
@@ -60,6 +62,7 @@ CASES: tuple[Case, ...] = (
         MILLION,
         _list,
         (Side("fastdp.pack", _pack), None),
+        traffic=records_of_bits(100),
         oracle="a decision list",
         drawn=lambda n: (*records(max(n, MILLION), 100, DEPTH), _list(max(n, MILLION))()),
         epsilon=EPSILON,
@@ -70,6 +73,7 @@ CASES: tuple[Case, ...] = (
         MILLION,
         _grid,
         (Side("numpy", _numpy_sorts), None),
+        traffic=read_once(8 * COLUMNS + 1),
         oracle="a box by errors",
         drawn=lambda n: (*numbers(max(n, 200_000), COLUMNS), _grid(max(n, 200_000))()),
         epsilon=EPSILON,

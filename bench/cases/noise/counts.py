@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import fastdp
 
 from ..registry import Call, Side, faster, make_case, within
+from ..traffic import NUMBERS, Traffic, read_once
 
 _case = partial(make_case, "noise")
 
@@ -122,6 +123,7 @@ CASES = (
         N,
         _histogram,
         (Side("numpy", _numpy_histogram), faster("numpy", avx512=3.0, avx2=2.0)),
+        traffic=NUMBERS,
         oracle="counts with noise",
         drawn=_counted,
         rounds=5,
@@ -133,17 +135,18 @@ CASES = (
             N,
             partial(_count_by, labels_of),
             (Side("pandas", partial(_value_counts, labels_of)), faster("pandas", avx512=2.0, avx2=2.0)),
+            traffic=read_once(size),
             oracle="counts with noise",
             drawn=partial(tallied, labels_of),
             rounds=3,
         )
-        for kind, many, what, labels_of, tallied in (
-            ("integers", "1,000", "integers", _codes, _tallied),
-            ("strings", "1,000", "strings, as objects", _words, _tallied),
-            ("text", "1,000", "strings of a pandas column of that type", _texts, _tallied),
-            ("categories", "1,000", "entries of a pandas Categorical", _categories, _tallied),
-            ("many", "10^6", "integers", _many_codes, _tallied_many),
-            ("scattered", "10^6", "integers of 50 bits", _scattered_codes, _tallied_many),
+        for kind, many, what, size, labels_of, tallied in (
+            ("integers", "1,000", "integers", 8, _codes, _tallied),
+            ("strings", "1,000", "strings, as objects", 64, _words, _tallied),
+            ("text", "1,000", "strings of a pandas column of that type", 16, _texts, _tallied),
+            ("categories", "1,000", "entries of a pandas Categorical", 2, _categories, _tallied),
+            ("many", "10^6", "integers", 8, _many_codes, _tallied_many),
+            ("scattered", "10^6", "integers of 50 bits", 8, _scattered_codes, _tallied_many),
         )
     ),
     _case(
@@ -152,6 +155,7 @@ CASES = (
         N,
         _partition,
         (Side("numpy", _one_pass), within("numpy", 2.0)),
+        traffic=Traffic(read=8, copied=8, held=16),
         oracle="counts with noise",
         drawn=_parts_of,
         rounds=3,

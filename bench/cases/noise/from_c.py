@@ -14,6 +14,7 @@ from ....capi import build
 from ....capi.library import why_not
 from ...peers.inputs import int_values
 from ..registry import Call, Case, Side, make_case, within
+from ..traffic import NOISY_IN_PLACE
 from .inputs import N
 from .laplace import our_laplace
 
@@ -53,6 +54,7 @@ def _c_cases() -> tuple[Case, ...]:
         N,
         _from_c,
         (Side("Python", our_laplace(int_values, 100.0, in_place=True)), within("Python", 1 / 0.9)),
+        traffic=NOISY_IN_PLACE,
         oracle="laplace_law",
         drawn=lambda n: _from_c(n)() - int_values(n),
         scale=100.0,

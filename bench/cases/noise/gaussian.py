@@ -12,6 +12,7 @@ import fastdp
 
 from ...peers.inputs import float_values, int_values
 from ..registry import Call, Case, Side, beside, faster, make_case
+from ..traffic import GAUSSIAN
 from .inputs import PEER_N, N, in_words
 
 _case = partial(make_case, "noise")
@@ -49,6 +50,7 @@ def _gaussian_case(sigma: float) -> Case:
         our_gaussian(sigma),
         (Side("numpy", numpy_gaussian(sigma)), faster("numpy", avx512=3.5, avx2=1.8)),
         (beside("opendp", "gaussian", PEER_N, scale=sigma), None),
+        traffic=GAUSSIAN,
         oracle="gaussian_law",
         drawn=gaussian_drawn(sigma),
         headline=sigma == 100,
@@ -69,6 +71,7 @@ CASES = (
         N,
         _float_gaussian,
         (Side("numpy", numpy_gaussian(100.0)), None),
+        traffic=GAUSSIAN,
         oracle="gaussian_law, rounded",
         drawn=lambda n: _float_gaussian(n)() - float_values(n),
         sigma=100.0,

@@ -12,6 +12,7 @@ import fastdp
 
 from ...peers.inputs import float_values, int_values
 from ..registry import Call, Case, Pair, Side, Target, beside, faster, make_case, within, within_seconds
+from ..traffic import NOISY, NOISY_IN_PLACE
 from .inputs import PEER_N, N, in_words
 
 _case = partial(make_case, "noise")
@@ -90,6 +91,7 @@ def _laplace_case(scale: float, *, in_place: bool) -> Case:
         (numpy, times),
         *([] if in_place else [_beside_exponentials(scale, small)]),
         *([] if in_place else [(opendp, faster("OpenDP", avx512=2000, avx2=1000)), (diffprivlib, None)]),
+        traffic=NOISY_IN_PLACE if in_place else NOISY,
         oracle="laplace_law",
         drawn=laplace_drawn(scale, in_place=in_place),
         headline=scale == 100 and not in_place,
@@ -117,6 +119,7 @@ def _float_laplace_case(scale: float) -> Case:
         (Side("numpy", numpy_laplace(scale)), _float_target(scale)),
         (Side("numpy exponentials", numpy_exponentials(scale)), None),
         *((beside(peer, "laplace", PEER_N, kind="float64", scale=scale), None) for peer in ("opendp", "diffprivlib")),
+        traffic=NOISY,
         oracle="laplace_law, rounded",
         drawn=drawn,
         scale=scale,
@@ -159,6 +162,7 @@ def _values_case(kind: str, plain: Callable[[int], Any], extreme: Callable[[int]
         N,
         our_laplace(extreme, 100.0),
         (Side("plain values", our_laplace(plain, 100.0)), within("plain values", 1.05)),
+        traffic=NOISY,
         oracle="laplace_law" if kind == "int64" else "laplace_law, rounded",
         drawn=drawn,
         scale=100.0,

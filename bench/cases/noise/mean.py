@@ -12,6 +12,7 @@ import fastdp
 
 from ...peers.inputs import float_values, int_values
 from ..registry import Call, Side, beside, faster, make_case
+from ..traffic import NUMBERS
 from .inputs import N
 
 _case = partial(make_case, "noise")
@@ -69,6 +70,7 @@ CASES = (
         _mean,
         (Side("numpy", _numpy_mean), None),
         (beside("diffprivlib", "mean", epsilon=1.0, most=MOST), None),
+        traffic=NUMBERS,
         oracle="a mean",
         drawn=lambda n: (int_values(n), _mean(n)()),
         epsilon=1.0,
@@ -79,6 +81,7 @@ CASES = (
         N,
         _statistic,
         (Side("numpy", partial(_numpy_mean, values_of=float_values)), faster("numpy", avx512=4.0, avx2=3.0)),
+        traffic=NUMBERS,
         oracle="a mean",
         drawn=lambda n: (float_values(n).clip(0, MOST), _statistic(n)()),
         epsilon=1.0,
@@ -89,6 +92,7 @@ CASES = (
         N,
         _variance,
         (Side("numpy", _numpy_variance), None),
+        traffic=NUMBERS,
         oracle="a mean",
         drawn=lambda n: (_deviations(n), _variance(n)() / MOST),
         epsilon=1.0,
@@ -99,6 +103,7 @@ CASES = (
         N,
         _sum,
         (Side("numpy", _numpy_sum), None),
+        traffic=NUMBERS,
         oracle="a mean",
         drawn=lambda n: (int_values(n).clip(0, MOST), _sum(n)() / n),
         epsilon=1.0,

@@ -12,6 +12,7 @@ import fastdp
 
 from ....records.subsets import held
 from ..registry import Call, Case, Side, Target, faster, make_case
+from ..traffic import NUMBERS
 
 _case = partial(make_case, "noise")
 
@@ -54,6 +55,7 @@ def _rows(name: str, title: str, units: Units, target: Target | None) -> Case:
         ROWS,
         partial(_limit, units),
         (Side("pandas, the first", partial(_first, units)), target),
+        traffic=NUMBERS,
         oracle="rows of persons",
         drawn=partial(_drawn, units),
         at_most=AT_MOST,

@@ -9,6 +9,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Side, faster, make_case
+from ..traffic import Traffic
 from .inputs import N
 
 _case = partial(make_case, "noise")
@@ -41,6 +42,7 @@ CASES = (
         N,
         _our_words,
         (Side("numpy", _numpy_words), faster("numpy", avx512=4.5, avx2=1.5)),
+        traffic=Traffic(copied=8, words=1, held=8),
         oracle="uniform words",
         drawn=lambda n: fastdp.Randomness().words(n),
     ),
@@ -50,6 +52,7 @@ CASES = (
         N,
         _doubles,
         (Side("numpy", _numpy_doubles), faster("numpy", avx512=0.8, avx2=0.6)),
+        traffic=Traffic(copied=8, words=1, held=8),
         oracle="uniform numbers",
         drawn=lambda n: _doubles(n)(),
     ),

@@ -17,6 +17,7 @@ from ...peers.inputs import labels_of
 from ...peers.inputs import points as records
 from ..plain_sum import plain_sum
 from ..registry import Call, Case, Pair, PeerSide, Side, beside, faster, make_case, within
+from ..traffic import Traffic, read_once
 from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS, calls
 
 _case = partial(make_case, "optimizing")
@@ -172,6 +173,12 @@ def drawn_descent(loss: str, n: int, d: int, kind: str, steps: int, **more: Any)
     return drawn
 
 
+def _traffic(d: int, kind: str, steps: int) -> Traffic:
+    """The input once; with each step a record's points, whose coordinates are pairs, its label, exponent and limit."""
+    points = 2 * (d + d % 2) + 12
+    return Traffic(read=np.dtype(kind).itemsize * d + steps * points, held=points)
+
+
 def _descent_case(
     name: str, loss: str, n: int, d: int, kind: str, steps: int, *pairs: Pair, calls: int = 1, threads: int = 1
 ) -> Case:
@@ -181,6 +188,7 @@ def _descent_case(
         n,
         our_descent(loss, d, kind, steps),
         *pairs,
+        traffic=_traffic(d, kind, steps),
         oracle="clipped descent",
         headline=name == "descent-squared-1e6x20",
         # where noise would throw each step back to the rim of the ball, short ones show it
@@ -241,6 +249,7 @@ def _pass_case(loss: str, share: float) -> Case:
         MILLION,
         _gradient_pass(loss, 20),
         (Side("numba sum", _stream(20)), within("numba sum", 1 / share)),
+        traffic=read_once(8 * 20),
         oracle="clipped gradients",
         drawn=drawn,
     )
@@ -260,6 +269,7 @@ def _points_case(d: int) -> Case:
         ENTRIES // d,
         _points_pass(d),
         (Side("numba sum of these bytes", _sum_of_bytes(size)), within("numba sum of these bytes", 2)),
+        traffic=read_once(size),
         oracle="clipped gradients of rounded points",
         drawn=drawn,
     )
@@ -300,6 +310,7 @@ CASES = (
         MILLION,
         calls(our_plain_descent, "w"),
         (Side("numpy", _numpy_plain_descent), None),
+        traffic=Traffic(read=50 * 8 * 20, held=8 * 20),
         oracle="descent",
         drawn=lambda n: (*records(n, 20, "float64"), our_plain_descent(n, history=True)()),
     ),

@@ -14,6 +14,7 @@ from fastdp import losses, sets
 from ...peers.inputs import labels_of
 from ...peers.inputs import points as records
 from ..registry import Call, Case, Side, Target, faster, make_case
+from ..traffic import NUMBERS
 from .inputs import EPSILON, LOSSES, MILLION, calls
 
 _case = partial(make_case, "optimizing")
@@ -103,6 +104,7 @@ def _point_case(name: str, loss: str, rival: Callable[[int], Call], target: Targ
         MILLION,
         calls(partial(choose_point, loss), "w"),
         (Side("numpy", rival), target),
+        traffic=NUMBERS,
         oracle="a good number",
         drawn=lambda n: (loss, ages(n).ravel(), choose_point(loss, n, beta=1e-9)()),
         epsilon=EPSILON,

@@ -13,6 +13,7 @@ from fastdp import sets
 
 from ...peers.inputs import points as records
 from ..registry import Call, Case, Side, faster, make_case
+from ..traffic import read_once
 from .inputs import DELTA, EPSILON, LOSSES, MILLION, RADIUS, calls
 
 _case = partial(make_case, "optimizing")
@@ -56,6 +57,7 @@ def _moments_case(name: str, n: int, d: int, avx512: float, avx2: float) -> Case
         n,
         calls(_least_squares(d), "w"),
         (Side("numpy X.T @ X", _numpy_moments(d)), faster("numpy X.T @ X", avx512=avx512, avx2=avx2)),
+        traffic=read_once(8 * (d + 1)),
         oracle="noisy moments",
         drawn=lambda n: (*records(n, d, "float64"), _least_squares(d)(n)()),
     )
@@ -71,6 +73,7 @@ CASES = (
         calls(_erm, "w"),
         (Side("noisy_least_squares", calls(_least_squares(20), "w")), None),
         (Side("numpy X.T @ X", _numpy_moments(20)), None),
+        traffic=read_once(8 * 21),
         oracle="noisy moments",
         drawn=_drawn_minimum,
         epsilon=EPSILON,

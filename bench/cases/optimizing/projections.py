@@ -12,6 +12,7 @@ from fastdp import sets
 from fastdp.kernels.projections import project_one
 
 from ..registry import Call, Case, Side, Target, faster, make_case
+from ..traffic import copied_once
 from .inputs import RADIUS
 
 _case = partial(make_case, "optimizing")
@@ -55,6 +56,7 @@ def _projection_case(name: str, over: Any, rival: Callable[[int], Call], target:
         1_000,
         _project(over),
         (Side("numpy", rival), target),
+        traffic=copied_once(16),
         oracle=f"nearest point of a {name}",
         drawn=lambda n: (far_away(n), _project(over)(n)()),
         calls=1_000,

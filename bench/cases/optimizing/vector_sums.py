@@ -10,6 +10,7 @@ import numpy as np
 import fastdp
 
 from ..registry import Call, Case, Side, faster, make_case
+from ..traffic import read_once
 from .inputs import DELTA, EPSILON, MILLION, calls
 
 _case = partial(make_case, "optimizing")
@@ -57,6 +58,7 @@ def _vector_case(function: Any, kind: str) -> Case:
         MILLION,
         calls(partial(release, function, kind), "value"),
         (_numpy_release(kind, mean=function is fastdp.vector_mean), faster("numpy", avx512=4, avx2=3)),
+        traffic=read_once(8 * 20),
         oracle="clipped sums with noise",
         drawn=drawn,
         epsilon=EPSILON,

@@ -35,6 +35,28 @@ def test_every_target_names_both_machines(case: Case) -> None:
         assert all(limit > 0 for limit in target.limits.values())
 
 
+WITHOUT_TRAFFIC = {  # arithmetic on public numbers, sums that are kept, many steps: bytes do not limit these
+    *("compose-mixed", "compose-losses", "compose-losses-cold", "compose-losses-equal", "compose-choices-equal"),
+    *("select-lazily", "plan-triples", "plan-wide", "release-planned", "release-pairs", "continual-step"),
+    *("pmw-answer", "pmw-answer-measured", "pmw-answer-many", "pmw-update", "pmw-update-measured"),
+    *("mwem", "mwem-small", "end-to-end-16", "end-to-end-23", "tree-fit", "tree-fit-wide"),
+    *("answer-conjunctions", "net", "box-exponential"),
+}
+
+
+def test_rows_of_many_elements_say_what_they_cannot_do_without() -> None:
+    bulk = {case.name: case.traffic for case in cases() if case.n >= 1000 and case.ours.threads == 1}
+    assert {name for name, traffic in bulk.items() if traffic is None} == WITHOUT_TRAFFIC
+
+
+def test_what_rows_cannot_do_without_is_some_bytes_or_words() -> None:
+    for case in cases():
+        if (traffic := case.traffic) is not None:
+            assert traffic.read + traffic.copied + traffic.changed + traffic.words > 0, case.name
+            assert traffic.held > 0, case.name
+            assert case.ours.threads == 1, case.name  # as the limits are
+
+
 def stated_in(room: str) -> set[tuple[str, str | None, float, float]]:
     """Work, rival, AVX-512, AVX2: every target of a room."""
     return {

@@ -18,6 +18,7 @@ from fastdp.bench.cases.registry import (
     within,
     within_seconds,
 )
+from fastdp.bench.cases.traffic import Traffic
 from fastdp.bench.harness import judging, limits
 from tests.bench.example import MACHINE, idle_case
 from tests.bench.harness.test_limits import KNOWN
@@ -45,6 +46,16 @@ def test_verdicts(target: Target, simd: str, ours: float, theirs: float, verdict
     case = idle_case(targets=(target,))
     rows = judging.judge(case, _measured(ours, theirs), None, MACHINE | {"simd": simd})
     assert rows[0].verdict == verdict
+
+
+def test_rows_state_their_share_of_the_limit() -> None:
+    case = idle_case(traffic=Traffic(read=8, held=8))
+    (row,) = judging.judge(case, _measured(1.0, 1.0), None, MACHINE, KNOWN)
+    assert row.share == KNOWN.seconds(Traffic(read=8, held=8), 1000)  # the least of both times is one second
+    assert row.share != KNOWN.seconds(Traffic(read=8, held=8), 500)
+    for unknown in ((idle_case(), KNOWN), (case, None)):
+        assert judging.judge(unknown[0], _measured(1.0, 1.0), None, MACHINE, unknown[1])[0].share is None
+    assert judging.judge(case, None, "it crashed", MACHINE, KNOWN)[0].share is None
 
 
 def test_rows_without_a_figure_say_why() -> None:

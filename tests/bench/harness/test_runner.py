@@ -26,6 +26,9 @@ for name in sys.argv[1:]:
     if name == "import":
         print("about to die", file=sys.stderr, flush=True)
         os.abort()
+    if name == "limits":
+        tell(measured=dict(case=name, **{{of: [[4096, 1e9]] for of in ("read", "copy", "change")}}, words=1e9))
+        continue
     tell(measured=dict(case=name, n=1, threads=1, ours=[1.0], theirs=dict(
         numpy=dict(n=1, seconds=[1.0], why_not=None), OpenDP=dict(n=1, seconds=[], why_not="not installed"))))
 """
@@ -37,7 +40,10 @@ for name in sys.argv[1:]:
     assert len(report.measured) == 5
     small = {row.verdict for row in report.rows if row.case == "laplace-small-call"}
     assert small == {"holds", "falls short"}  # as fast as numpy, and far from its two microseconds
-    assert seen[-1] == (6, 6, "")
+    assert seen[-1] == (7, 7, "")
+    shares = {row.case: row.share for row in report.rows}
+    assert shares["gaussian-int64-4"] == pytest.approx(16 / 1e9)  # in a second: two numbers of 8 bytes
+    assert shares["laplace-small-call"] is shares["import"] is None
     assert {row.verdict for row in report.rows} == {"falls short", "holds", "not installed", report.failed["import"]}
 
 
@@ -55,7 +61,9 @@ def test_a_worker_that_does_not_start_fails_every_row(monkeypatch: pytest.Monkey
         workers, "_command", lambda quick, threads, names: [sys.executable, "-c", "raise SystemExit('no such luck')"]
     )
     report = runner.run(("words", "import"))
-    assert report.failed == dict.fromkeys(("words", "import"), "the measuring process ended with 1: no such luck")
+    assert report.failed == dict.fromkeys(
+        ("limits", "words", "import"), "the measuring process ended with 1: no such luck"
+    )
 
 
 def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +79,8 @@ def test_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     runner.run(targets=True)
     report = runner.run(full=True)
     headline, targets, full = seen
-    assert headline == {case.name for case in cases() if case.headline}
-    assert targets == {case.name for case in cases() if case.targets}
+    assert headline == {"limits", *(case.name for case in cases() if case.headline)}
+    assert targets == {"limits", *(case.name for case in cases() if case.targets)}
     points = {f"{curve.name}@{x}" for curve in curves() for x in curve.points}
     late = {case.name for case in latency.latencies()}
     assert full == {"limits", *(case.name for case in cases()), *points, *late}
