@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrow_strings import count_strings
 from .column_types import arrow_without_numbers, pandas_without_numbers, polars_unread, polars_without_numbers
 from .errors import DomainError
 from .shared_objects import shared_objects
@@ -312,6 +313,8 @@ class PandasColumn(Column):
 
     def counted(self, start: int, stop: int) -> Coded | None:
         part = self._data[start:stop]
+        if comes_from(part, "pandas", "ArrowStringArray"):
+            return count_strings(part.__arrow_array__())
         is_plain = _rests_on_numpy(part) and part.dtype.kind == "O"
         return counts_of(np.asarray(part)) if is_plain else None
 
@@ -444,6 +447,9 @@ class ArrowColumn(Column):
             return None
         part = self._part(start, stop)
         return self._dictionary(part if self._is_dictionary else part.dictionary_encode())
+
+    def counted(self, start: int, stop: int) -> Coded | None:
+        return count_strings(self._part(start, stop)) if self._is_text else None
 
     def _dictionary(self, part: Any) -> Coded:
         indices = part.indices.fill_null(0) if part.indices.null_count else part.indices
