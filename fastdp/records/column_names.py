@@ -9,7 +9,6 @@ from typing import Any
 from ..support.checks import plain_integer
 from ..support.shown import shown
 
-_DATA = re.compile(r"^data(?=:)|\bdata(?=\[)")  # the parameter in an error
 _MOST_LISTED = 12  # of the names in an error
 Names = tuple[str, ...] | None  # None: the columns have positions only
 
@@ -27,19 +26,27 @@ def positions_of(columns: Sequence[str | int], names: Names, width: int) -> tupl
 
 
 class called:
-    """Errors about records speak of the parameter that holds them."""
+    """Errors about records speak of the parameter that holds them; as raised, they speak of `known`."""
 
-    __slots__ = ("_parameter",)
+    __slots__ = ("_known", "_parameter")
 
-    def __init__(self, parameter: str) -> None:
+    def __init__(self, parameter: str, known: str = "data") -> None:
         self._parameter = parameter
+        self._known = known
 
     def __enter__(self) -> None:
         return
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, ValueError) and str(error).startswith("data: "):
-            raise type(error)(_DATA.sub(self._parameter, str(error))) from None
+        known = self._known
+        if isinstance(error, ValueError) and str(error).startswith(f"{known}: "):
+            text = re.sub(rf"^{known}(?=:)|\b{known}(?=\[)", lambda _: self._parameter, str(error))
+            raise type(error)(text) from None
+
+
+def called_column(name: str | int) -> called:
+    """Errors about a column's values name the column."""
+    return called(f"column {shown(name)}", known="values")
 
 
 def position_of(which: str | int, names: Names, width: int, parameter: str = "column") -> int:

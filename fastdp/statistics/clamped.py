@@ -7,8 +7,8 @@ A number is clamped to the bounds and put on a grid, a power of two, counted fro
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, frexp, inf, ldexp, log2
@@ -274,18 +274,6 @@ class ClampedColumn:
                 "missing='skip' to leave them all out"
             )
         return missing
-
-
-@contextmanager
-def called_column(name: str | int) -> Iterator[None]:
-    """Errors about a column's values name the column."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error)
-        if text.startswith("values: "):
-            raise type(error)(f"column {shown(name)}: {text.removeprefix('values: ')}") from None
-        raise
 
 
 def _signed(values: NDArray[Any]) -> NDArray[np.int64]:

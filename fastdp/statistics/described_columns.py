@@ -19,6 +19,7 @@ from ..privacy.guarantees import Guarantee, Neighbors
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.noise_draws import add_noise, integer_noise
 from ..randomness.rehearsal import RECORDS
+from ..records.column_names import called_column
 from ..records.domain import Domain
 from ..records.number_line import NumberLine, Positions
 from ..records.partition import NOWHERE, KeyCoder
@@ -28,7 +29,7 @@ from ..support import parameters
 from ..support.errors import DomainError
 from ..support.search import greatest_float
 from ..support.shown import shown
-from .clamped import Bits, ClampedColumn, Grid, Sums, called_column
+from .clamped import Bits, ClampedColumn, Grid, Sums
 from .description import ColumnSummary
 from .moments import MomentSums
 from .noise import deviation_of, noise_at

@@ -17,6 +17,7 @@ from ..randomness.keys import Randomness
 from ..randomness.noise_draws import integer_noise
 from ..randomness.noise_plans import LaplacePlan
 from ..randomness.rehearsal import RECORDS
+from ..records.column_names import called_column
 from ..records.rows import Rows
 from ..support import parameters
 from ..support.boundary import boundary
@@ -24,7 +25,7 @@ from ..support.columns import Array
 from ..support.parameters import Missing
 from ..support.progress import Progress, one_pass
 from ..support.shown import shown
-from .clamped import ClampedColumn, Grid, called_column
+from .clamped import ClampedColumn, Grid
 from .label_results import LabelCounts, LabelSums
 from .label_tallies import Tally, label_rows, tally_labels
 from .noise import deviation_of

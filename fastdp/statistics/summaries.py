@@ -13,6 +13,7 @@ from ..privacy.guarantees import AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.reservations import Payers, prefers_gaussian
 from ..randomness.charged_keys import ChargedKeys, charged_here
 from ..randomness.keys import Randomness
+from ..records.column_names import called_column
 from ..records.sources import rows_of
 from ..support import parameters
 from ..support.boundary import boundary
@@ -20,7 +21,7 @@ from ..support.columns import objects
 from ..support.parameters import Missing
 from ..support.progress import Progress, reporting
 from ..support.shown import described, shown
-from .clamped import called_column, floats_of_list
+from .clamped import floats_of_list
 from .described_columns import LabelsToDescribe, NumbersToDescribe
 from .description import Description
 from .shares import prices_of
