@@ -23,7 +23,7 @@ MODULES = (
     "junction_trees", "isotonic", "sampling", "histograms", "short_strings", "bins", "persons", "clamped_sums",
     "square_root", "literals", "losses", "clipping", "gradients", "class_gradients", "given_gradients",
     "vector_sums", "descent", "points", "rounded_points", "projections", "moments", "rounded_moments",
-    "covering_nets", "tangents", "number_line", "ordering", "cuts", "boxes", "adaptive_choices", "elementary",
+    "covering_nets", "tangents", "number_line", "ordering", "cuts", "ranks", "boxes", "adaptive_choices", "elementary",
     "arrays", "lanes", "pair_lanes", "aes_lanes", "address_calls", "int_or_float",
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site

@@ -14,10 +14,12 @@ from .elementary import exp_rough, from_uint52, from_uint64, ln_one
 from .int_or_float import gap
 from .lanes import F64Array, I64Array, U32Array, fma, stack, uint64
 from .layout import ARRIVAL, CANDIDATE_BLOCK, CANDIDATE_MORE_STREAM, CHUNK_BLOCKS, LOG, SCHEDULE, UNDECIDED
-from .scores import ROUGH, WORDS_ROOM, first_words, is_forbidden
+from .scores import ROUGH, WORDS_ROOM, find_tops_into, first_words, is_forbidden
 from .words import expanded, word_one, words_into
 
 _MANY = 16  # words by themselves take as long as those of a whole block
+_ROOM = 64  # candidates that `choose_gumbel` may find
+LEFT_OPEN = -1
 
 F64Rows = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -268,3 +270,26 @@ def select_gumbel_into(
             if found < 0:
                 return -1
     return drop_late(indices, times, found, heap[0], slack)
+
+
+@jit
+def choose_gumbel(scores: Any, key: U32Array, eta: float, slack: float) -> int:
+    """The first of these candidates to arrive, where float64 tells it from all others: one call for a whole choice.
+
+    Like      select_gumbel_into, with k = 1 and tops of its own
+    Shapes    scores int64[n] or float64[n], key uint32[8]
+    Cost      0.5 us, and what select_gumbel_into takes
+    Requires  n <= CANDIDATE_CHUNK; no score NaN or +inf, and not all -inf
+    Returns   its number, or LEFT_OPEN: several may be first, or scores have changed since they were checked
+    Used by   fastdp/mechanisms/selection.py
+    Oracle    tests/oracles/selection.py::gumbel_max
+    """
+    tops = stack(scores.dtype, CHUNK_BLOCKS)[: -(-scores.size // CANDIDATE_BLOCK)]
+    top = find_tops_into(scores, tops)
+    heap, indices, times = stack(np.float64, 1), stack(np.int64, _ROOM), np.empty((2, _ROOM))
+    heap[0] = np.inf
+    found = select_gumbel_into(scores, 0, key, eta, tops, top, slack, heap, indices, times)
+    if found != 1:
+        return LEFT_OPEN
+    score = scores[indices[0]]
+    return indices[0] if score <= top and not is_forbidden(score) else LEFT_OPEN

@@ -168,6 +168,10 @@ def _ask_arrivals(call: Call, kind: Any, key: Any) -> Any:
     return found, _print(heap, indices, times)
 
 
+def _ask_first(call: Call, kind: Any, key: Any) -> Any:
+    return tuple(call(_scores(kind), key, eta, layout.SLACK) for eta in (0.001, _ETA))
+
+
 def _ask_heads(call: Call, kind: Any, key: Any) -> Any:
     counts, undecided = np.zeros(1, np.int64), np.zeros(8, np.int64)
     found = call(_scores(kind), 7, key, _ETA, _TOP, layout.SLACK, counts, undecided)
@@ -288,7 +292,9 @@ ANSWERS: dict[str, _Answer] = {
     "buckets.propose_into": _Answer(_ask_proposals, (24, 1814395598), _PROPOSALS_AES, 2),
     "buckets.resolve_into": _Answer(_ask_outcomes, 836060989, None, 0),
     "gumbel_max.select_gumbel_into": _Answer(_ask_arrivals, (2, 2554182963), _ARRIVALS_AES, 0),
+    "gumbel_max.choose_gumbel": _Answer(_ask_first, (23, 24), (17, 17), 0),
     "permute_and_flip.count_heads_into": _Answer(_ask_heads, (0, 9), _HEADS_AES, 0),
+    "permute_and_flip.choose_head": _Answer(_ask_first, (13, 15), (14, 22), 0),
     "permute_and_flip.mark_heads_into": _Answer(_ask_flags, 735641966, _FLAGS_AES, 0),
 }
 

@@ -175,6 +175,39 @@ def satisfying_into(columns: Any, chosen: I64Array, values: I64Array, out: U64Ar
     return total
 
 
+@jit
+def count_falsified_into(columns: Any, n: int, labels: U64Array, chosen: I64Array, values: I64Array, out: Any) -> None:
+    """Of the records that have values[i] in column chosen[i] for all i: how many falsify each literal, by their labels.
+
+    out[0, 2 j] = #{left, labelled 0, with a 0 in column j},   out[0, 2 j + 1] = those with a 1,
+    out[0, 2 d] = #{left, labelled 0};   out[1] the same of those labelled 1
+
+    Shapes    columns uint64[d, W] with contiguous rows, of n records; labels uint64[W], chosen int64[k], values
+              int64[k] of 0 and 1, out int64[2, 2 d + 1]
+    Cost      that of satisfying_into and count_among_into
+    Used by   fastdp/learning/examples.py
+    Oracle    numpy
+    """
+    d, words = columns.shape
+    left, positive = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    for w in range(words):
+        rest = n - 64 * w
+        left[w] = ~uint64(0) if rest >= 64 else (uint64(1) << uint64(rest)) - uint64(1)
+    everyone = satisfying_into(columns, chosen, values, left)
+    labelled = int64(0)
+    for w in range(words):
+        positive[w] = left[w] & labels[w]
+        left[w] ^= positive[w]
+        labelled += popcount(positive[w])
+    ones = np.zeros((2, d), np.int64)
+    count_among_into(columns, left, positive, ones)
+    for row in range(2):
+        of_row = labelled if row else everyone - labelled
+        for j in range(d):
+            out[row, 2 * j], out[row, 2 * j + 1] = of_row - ones[row, j], ones[row, j]
+        out[row, 2 * d] = of_row
+
+
 @jit(inline=True)
 def _count_errors(prefix: Any, column: Any, wrong: Any, n: int) -> int:
     """Of the records that a prefix and a column leave, those where they differ from the labels."""

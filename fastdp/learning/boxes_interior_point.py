@@ -14,7 +14,7 @@ import numpy as np
 
 from ..kernels.layout import LN2
 from ..mechanisms.quantiles import HALF
-from ..mechanisms.rank_selection import choose_by_rank
+from ..mechanisms.rank_selection import draw_by_rank, rank_law
 from .box_parameters import BoxKeys, BoxProblem, SideParameters, by_composition, with_test
 from .extremes import Numbers
 
@@ -26,8 +26,9 @@ class BoxInteriorPointParameters(SideParameters):
     def choose_sides(self, numbers: Numbers, i: int, keys: BoxKeys) -> tuple[int, int]:
         last, eta = numbers.orders[i].last, Fraction(self.eta)
         least, greatest = numbers.extremes(i, self.slice, keys.records)
-        low = choose_by_rank(least.positions, HALF, last, eta).draw(keys.choices, 2 * i)
-        high = choose_by_rank(np.uint64(last) - greatest.positions, HALF, last, eta).draw(keys.choices, 2 * i + 1)
+        law, key = rank_law(HALF, last, eta), keys.choices
+        low = draw_by_rank(least.positions, law, lambda: key, 2 * i)
+        high = draw_by_rank(np.uint64(last) - greatest.positions, law, lambda: key, 2 * i + 1)
         return low, last - high
 
 

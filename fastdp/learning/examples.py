@@ -7,7 +7,8 @@ What comes out is integers; nothing here draws noise or knows a budget.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,22 +49,13 @@ class Examples(Labelled):
         labels, outside = self.labels, self.outside
 
         def statistic(block: Block) -> Counts:
-            from ..kernels.literals import count_among_into, satisfying_into
-
+            counts = np.empty((2, 2 * block.width + 1), np.int64)
             bits = block.bits(outside)
-            left = all_bits(block.n)
-            counts = np.zeros((2, block.width + 1), np.int64)
-            counts[0, -1] = satisfying_into(bits, columns, values, left)
-            positive = left & labels(block)
-            counts[1, -1] = satisfying_into(bits, columns[:0], values[:0], positive)  # counts them
-            ones = np.zeros((2, block.width), np.int64)
-            count_among_into(bits, left, positive, ones)
-            counts[:, :-1] = ones
+            _kernels().count_falsified_into(bits, block.n, labels(block), columns, values, counts)
             return counts
 
-        everyone, positive = self.rows.total(statistic)
-        negative = everyone - positive
-        return Falsified(int(negative[-1]), int(positive[-1]), _by_literal(negative), _by_literal(positive))
+        negative, positive = self.rows.total(statistic)
+        return Falsified(int(negative[-1]), int(positive[-1]), negative[:-1], positive[:-1])
 
     def prefix_errors(self, literals: Sequence[int]) -> Counts:
         """How many records a conjunction of the first s of these literals is wrong about, s = 0, ..., all of them."""
@@ -71,8 +63,7 @@ class Examples(Labelled):
         labels, outside = self.labels, self.outside
 
         def statistic(block: Block) -> Counts:
-            from ..kernels.literals import satisfying_into
-
+            satisfying_into = _kernels().satisfying_into
             bits, left = block.bits(outside), all_bits(block.n)
             positive = labels(block).copy()
             counts = np.empty((2, columns.size + 1), np.int64)
@@ -100,13 +91,14 @@ class _Labels:
 
 def columns_and_values(literals: Sequence[int]) -> tuple[Counts, Counts]:
     """The column of each literal, and the value that it asks for."""
+    if not literals:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     columns = np.array([literal // 2 for literal in literals], np.int64)
     return columns, np.array([1 - literal % 2 for literal in literals], np.int64)
 
 
-def _by_literal(ones: Counts) -> Counts:
-    """From the numbers of ones in each column, and of records, to how many falsify each literal."""
-    out = np.empty(2 * (ones.size - 1), np.int64)
-    out[0::2] = ones[-1] - ones[:-1]
-    out[1::2] = ones[:-1]
-    return out
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import literals
+
+    return literals

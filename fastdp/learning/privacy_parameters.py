@@ -10,6 +10,7 @@ from ..mechanisms.scores import range_of_each
 from ..privacy.composition import compose
 from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
 from ..support import parameters
+from ..support.checks import remembered
 from ..support.rounding import down, lower, up
 
 LEAST_BETA = 1e-250  # far enough above the least float that bounds may divide by it
@@ -31,11 +32,7 @@ class PrivacyParameters:
     @classmethod
     def of(cls, epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> PrivacyParameters:
         """Of parameters as users give them."""
-        parameters.neighbors(neighbors)
-        made = cls(parameters.epsilon(epsilon), parameters.delta_or_none(delta), parameters.beta(beta), neighbors)
-        if made.beta < LEAST_BETA:
-            raise ValueError(f"beta={made.beta!r}: must be at least {LEAST_BETA:g}")
-        return made
+        return _of_given(epsilon, delta, beta, neighbors)
 
     def part(self, epsilon: float, *, beta: float | None = None) -> PrivacyParameters:
         """The same with less of epsilon, and perhaps of beta."""
@@ -97,3 +94,12 @@ class PrivacyParameters:
         """As a budget lists them."""
         delta = {"delta": self.delta} if self.delta else {}
         return {"epsilon": self.epsilon, **delta, **more}
+
+
+@remembered
+def _of_given(epsilon: Any, delta: Any, beta: Any, neighbors: Any) -> PrivacyParameters:
+    parameters.neighbors(neighbors)
+    epsilon, delta, beta = parameters.epsilon(epsilon), parameters.delta_or_none(delta), parameters.beta(beta)
+    if beta < LEAST_BETA:
+        raise ValueError(f"beta={beta!r}: must be at least {LEAST_BETA:g}")
+    return PrivacyParameters(epsilon, delta, beta, neighbors)

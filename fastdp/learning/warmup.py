@@ -37,5 +37,6 @@ def _choose_conjunction() -> None:
         one = columns[0].copy()
         literals.satisfying_into(columns, *numbers, one)
         literals.count_among_into(columns, one, one, np.zeros((2, 2), np.int64))
+        literals.count_falsified_into(columns, 64, one, *numbers, np.zeros((2, 5), np.int64))
         prefixes = np.zeros((1, literals.WIDE), np.uint64)
         literals.count_subsets_into(columns, one, 1, np.zeros(2, np.int64), prefixes, np.zeros(2, np.int64))

@@ -27,6 +27,15 @@ _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
 
 def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
     """The number of the chosen candidate; `top` is the largest score, not -inf."""
+    if scores.size <= layout.CANDIDATE_BLOCK:
+        head: int = _kernels().choose_head(scores, key, eta, layout.SLACK)
+        if head >= 0:
+            return head
+    return draw_head_of_many(scores, top, key, eta)
+
+
+def draw_head_of_many(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
+    """The same block by block, and where coins or the draw among heads have to be resolved exactly."""
     block, slack = layout.CANDIDATE_BLOCK, layout.SLACK
     counts = np.empty(-(-scores.size // block), np.int64)
     words = word_source(key)

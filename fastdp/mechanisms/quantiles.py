@@ -22,6 +22,7 @@ from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..randomness.rehearsal import RECORDS
 from ..records.number_column import NumberColumn
+from ..records.number_line import NumberLine
 from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import probability
@@ -32,7 +33,7 @@ from ..support.progress import Progress, reporting
 from ..support.rounding import decimal_value, lower
 from .line_weights import LineWeights, line_weights
 from .many_quantiles import quantiles
-from .rank_selection import choose_by_rank
+from .rank_selection import RankLaw, draw_by_rank
 
 HALF = Fraction(1, 2)
 _BETA = 0.05  # of the error bound that decides about a warning
@@ -319,6 +320,18 @@ class RankSelection:
     def _lesser_share(self) -> float:
         return float(min(self.tau, 1 - self.tau))
 
+    def law(self, line: NumberLine) -> RankLaw:
+        """On the points of a line."""
+        if (law := self._laws.get(line)) is None:
+            law = RankLaw(self.tau, line.last, self.eta, None if self.even else line_weights(line))
+            self._laws[line] = law
+        return law
+
+    @cached_property
+    def _laws(self) -> dict[NumberLine, RankLaw]:
+        """By their lines: fractions take a microsecond to be found in a cache."""
+        return {}
+
     @property
     def row(self) -> dict[str, Any]:
         """Its row in a budget."""
@@ -344,11 +357,10 @@ class RankSelection:
         with reporting(progress, "choosing") as report:
             report(0, 2, "reading")
             line, positions = column.read()
-            weights = None if self.even else line_weights(line)
-            self.warn_if_few(column, weights)
+            law = self.law(line)
+            self.warn_if_few(column, law.weights)
             report(1, 2, "choosing")
-            choice = choose_by_rank(positions, self.tau, line.last, self.eta, weights)
-            found = line.value(choice.draw(keys.take()))
+            found = line.value(draw_by_rank(positions, law, keys.take))
             report(2, 2, "")
         return found
 

@@ -14,22 +14,38 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..randomness.keys import Key
 from ..records.number_line import Positions
 from ..records.ordering import has_many_ties, sort_positions
 from ..records.rank_search import RankSearch
 from .line_weights import LineWeights
-from .weighted_intervals import Interval, IntervalChoice, Levels
+from .weighted_intervals import TRIALS, Interval, IntervalChoice, Levels
 
 _SORTED = 8  # all values are sorted where those that are needed are more than an eighth of them
 
 _LISTED = 2**12  # values that are Python's integers before they are asked for: 10 ns each, and 100 less for each asked
 _KEPT = 128  # levels of a line of 64 bits: their gaps are kept for the next choice
+
+
+def sort_ranks(values: NDArray[np.uint64], low: int, high: int) -> tuple[int, int]:
+    """Put the values of ranks low .. high, counted from 1, in order: returns the ends of the part that is in order."""
+    m = values.size
+    first, stop = max(low, 1) - 1, min(high, m)
+    if stop - first >= m // _SORTED or has_many_ties(values):
+        sort_positions(values)
+        return 0, m
+    # two steps with one pivot each: numpy has vector code for one, and takes ten times as long for two at once
+    values.partition(first)
+    if stop < m:
+        values[first:].partition(stop - first)
+    values[first:stop].sort()
+    return first, stop
 
 
 class Ranks:
@@ -46,22 +62,9 @@ class Ranks:
         """Make ready the values of ranks low .. high, counted from 1."""
         if self._objects is not None or not self.m:
             return
-        first, stop = max(low, 1) - 1, min(high, self.m)
-        self._sort(first, stop)
+        self._first, self._stop = sort_ranks(self._values, low, high)
         if self._stop - self._first <= _LISTED:
             self._window = self._values[self._first : self._stop].tolist()
-
-    def _sort(self, first: int, stop: int) -> None:
-        if stop - first >= self.m // _SORTED or has_many_ties(self._values):
-            sort_positions(self._values)
-            self._first, self._stop = 0, self.m
-            return
-        # two steps with one pivot each: numpy has vector code for one, and takes ten times as long for two at once
-        self._values.partition(first)
-        if stop < self.m:
-            self._values[first:].partition(stop - first)
-        self._values[first:stop].sort()
-        self._first, self._stop = first, stop
 
     def at(self, rank: int) -> int:
         """The value of a rank that was made ready."""
@@ -107,10 +110,14 @@ class DistantRanks:
 
 
 class RankLaw:
-    """What public numbers alone decide about a choice on 0 .. last."""
+    """What public numbers alone decide about a choice on 0 .. last, with weights w(z) exp(-eta F(z) / b).
 
-    def __init__(self, tau: Fraction, last: int, eta: Fraction) -> None:
-        self.a, self.b = tau.numerator, tau.denominator
+    w(z) = 1 without `weights`.
+    """
+
+    def __init__(self, tau: Fraction, last: int, eta: Fraction, weights: LineWeights | None = None) -> None:
+        self.a, self.b, self.last = tau.numerator, tau.denominator, last
+        self.weights = None if weights is None or weights.even else weights
         self.rate = eta / self.b
         self.full = last.bit_length() + 64  # 2^-full: what all points together may weigh and still not matter
         self.most = Levels(self.rate).first(self.full)
@@ -128,18 +135,75 @@ class RankLaw:
             gap = max(gap + 1, levels.first(level + 1))
             yield level, gap
 
+    def ranks_read(self, m: int) -> tuple[int, int]:
+        """Which of m values are asked for by rank: from the first to the second."""
+        return (self.a * m - self.most) // self.b, (self.a * m + self.most) // self.b + 2
 
-_law = lru_cache(256)(RankLaw)
+    @cached_property
+    def for_kernel(self) -> KernelLaw | None:
+        """The same as the kernel reads it; None where positions do not fit into 64 bits, or gaps into 61."""
+        if self._kept is None or (widest := self._kept[-1][1]) >> 61:
+            return None
+        most = ((1 << 61) - widest) // self.b - 1
+        pieces = [(0, 0)]
+        if self.weights is not None:
+            pieces = list(zip(self.weights.firsts, self.weights.shifts, strict=True))
+        line = np.array([*pieces, (self.last, 0)], np.uint64)
+        return KernelLaw(most, self.a, self.b, float(self.rate), np.array(self._kept, np.int64), line)
 
 
-def choose_by_rank(
-    values: Positions | RankSearch, tau: Fraction, last: int, eta: Fraction, weights: LineWeights | None = None
-) -> IntervalChoice:
-    """The law with weights w(z) exp(-eta F(z) / b) on 0 .. last; w(z) = 1 without `weights`."""
-    law = _law(tau, last, eta)
+class KernelLaw(NamedTuple):
+    """A law in numbers of 64 bits.
+
+    most      for so many values and fewer
+    a, b      the share is a / b
+    rate      by how much a unit of loss lowers the logarithm of a weight
+    steps     levels, and the least gap beyond each
+    line      the first point of each piece in which all points weigh alike, and the logarithm of that; the last point
+    """
+
+    most: int
+    a: int
+    b: int
+    rate: float
+    steps: NDArray[np.int64]
+    line: NDArray[np.uint64]
+
+
+rank_law = lru_cache(256)(RankLaw)
+
+
+def draw_by_rank(
+    values: Positions | RankSearch, law: RankLaw, take_key: Callable[[], Key], choice: int = 0
+) -> int:  # fmt: skip
+    """Choice number `choice` of a release: by the kernel, and what that leaves open by the definition.
+
+    `values` is taken over, and reordered. `take_key` is called when all has been read, right before the draw.
+    """
+    given = law.for_kernel
+    if given is None or isinstance(values, RankSearch) or values.dtype == object or values.size > given.most:
+        made = choose_by_rank(values, law)
+        return made.draw(take_key(), choice)
+    first, stop = sort_ranks(values, *law.ranks_read(values.size))
+    key = take_key()
+    is_decided, point = _kernels().choose_point(
+        values, first, stop, given.a, given.b, given.rate, given.steps, given.line, key, choice * TRIALS
+    )
+    return int(point) if is_decided else choose_by_rank(values, law).draw(key, choice)
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import ranks
+
+    return ranks
+
+
+def choose_by_rank(values: Positions | RankSearch, law: RankLaw) -> IntervalChoice:
+    """The choice itself; `values` is taken over, and reordered."""
     ranks = DistantRanks(values) if isinstance(values, RankSearch) else Ranks(values)
-    m, b, am, full, rate = ranks.m, law.b, law.a * ranks.m, law.full, law.rate
-    ranks.sort_between((am - law.most) // b, (am + law.most) // b + 2)
+    m, b, am, full, rate, last = ranks.m, law.b, law.a * ranks.m, law.full, law.rate, law.last
+    ranks.sort_between(*law.ranks_read(m))
 
     def loss(z: int) -> int:
         below, up_to = ranks.of(z)
@@ -169,7 +233,7 @@ def choose_by_rank(
             if high > right:
                 intervals.append((right + 1, 1, high - right, level))
         left, right = low, high
-    intervals, shifts = (intervals, ()) if weights is None or weights.even else _of_one_weight(intervals, weights)
+    intervals, shifts = (intervals, ()) if law.weights is None else _of_one_weight(intervals, law.weights)
     return IntervalChoice(intervals, lambda z: rate * (loss(z) - least), shifts)
 
 

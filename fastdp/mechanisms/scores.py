@@ -142,6 +142,14 @@ def array_of_scores(scores: ArrayLike, *, empty: bool = False) -> NDArray[Any]:
     return array
 
 
+def check_scores(scores: NDArray[Any]) -> None:
+    """DomainError on NaN and +inf, and if all are -inf."""
+    if scores.dtype.kind == "f":
+        top = _kernels().find_top(scores)
+        check_top(top)
+        some_allowed(top)
+
+
 def tops_of(scores: NDArray[Any]) -> tuple[NDArray[Any], Any]:
     """The largest score of every block of candidates, and of all; DomainError on NaN and +inf."""
     find = _kernels().find_tops_into
@@ -178,12 +186,6 @@ def some_allowed(top: Any) -> None:
 def changed() -> DomainError:
     """What to raise where scores are read again and are not what they were."""
     return DomainError("scores: must not change during the call, and they did")
-
-
-def check_one_again(score: Any, top: Any) -> None:
-    """The same of one candidate."""
-    if not -inf < score <= top:
-        raise changed()
 
 
 def check_again(scores: NDArray[Any], top: Any) -> None:

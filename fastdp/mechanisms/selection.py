@@ -32,7 +32,7 @@ from .scores import (
     allowed,
     array_of_scores,
     changed,
-    check_one_again,
+    check_scores,
     plan_exponential,
     plan_permute_and_flip,
     some_allowed,
@@ -44,10 +44,6 @@ METHODS = ("auto", "gumbel", "buckets")
 ScoreBlocks = Callable[[int, int], ArrayLike]
 
 FEW = 1 << 14  # candidates: up to here Gumbel-max is done before the buckets are set up
-_ROOM = 64  # candidates that a kernel finds
-_INT64, _TWO_ROOMS = np.dtype(np.int64), (2, _ROOM)
-_NOBODY_YET = np.array([inf])  # the arrival of the first so far
-_NOBODY_YET.setflags(write=False)
 LAZY_BLOCK = 1 << 20  # candidates that a function is asked for at a time
 
 
@@ -163,9 +159,8 @@ def exponential_mechanism(
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
         with plan.keys(budget, rng) as keys:
             array = keys.reads(array, plan.eta)
-            tops, top = tops_of(array)
-            some_allowed(top)
-            return _first_of(array, tops, top, keys.take(), plan.eta)
+            check_scores(array)
+            return _first_of(array, keys.take(), plan.eta)
     with plan.keys(budget, rng) as keys:
         array = keys.reads(array, plan.eta, times=rounds)
         buckets = Buckets(array, plan.eta)
@@ -324,7 +319,7 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
     """One choice, for mechanisms that validate and charge themselves; not all scores may be -inf."""
     if array.size > FEW:
         return int(Buckets(array, eta).draw(key, 1)[0])
-    return _first_of(array, *tops_of(array), key, eta)
+    return _first_of(array, key, eta)
 
 
 def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -337,17 +332,14 @@ def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 # --- Gumbel-max, over an array or over blocks
 
 
-def _first_of(scores: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float) -> int:
-    """The first of an array, some of which are not forbidden; `tops` and `top` as `tops_of` found them."""
-    if scores.size <= layout.CANDIDATE_CHUNK:  # mostly one alone may be first, and needs no state to be compared in
-        heap, indices, times = _NOBODY_YET.copy(), np.empty(_ROOM, _INT64), np.empty(_TWO_ROOMS)
-        select = _kernels().select_gumbel_into
-        if select(scores, 0, key, eta, tops, top, layout.SLACK, heap, indices, times) == 1:
-            first: int = indices.item(0)
-            check_one_again(scores.item(first), top)
+def _first_of(scores: NDArray[Any], key: Key, eta: float) -> int:
+    """The first of an array, whose scores have been checked."""
+    if scores.size <= FEW:  # mostly one alone may be first, and needs no state to be compared in
+        first: int = _kernels().choose_gumbel(scores, key, eta, layout.SLACK)
+        if first >= 0:
             return first
     state = GumbelState(key, eta, 1)  # from the same words
-    state.add(scores, 0, tops, top)
+    state.add(scores, 0, *tops_of(scores))
     return int(_all_of(state.ranking(), 1)[0])
 
 

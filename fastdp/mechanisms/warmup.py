@@ -18,9 +18,11 @@ from ..support.warmup import Steps
 from . import scores, warmup_noise
 from .buckets import Buckets
 from .gumbel_max import GumbelState
-from .permute_and_flip import draw_head
+from .permute_and_flip import draw_head, draw_head_of_many
 from .quantile_draws import draw_quantiles
 from .quantile_plan import QuantilePlan
+from .rank_selection import RankLaw, draw_by_rank
+from .selection import draw_one
 
 
 def steps() -> Steps:
@@ -35,6 +37,7 @@ def steps() -> Steps:
 
 
 def _divide(numbers: NDArray[Any]) -> None:
+    draw_by_rank(numbers.astype(np.uint64), RankLaw(Fraction(1, 2), 1, Fraction(1)), Randomness().key)
     line = NumberLine.of(numbers.dtype, 64, None, "values")
     plan = QuantilePlan.of([Fraction(1, 4), Fraction(1, 2)], epsilon=1.0)
     draw_quantiles(line.positions(numbers, "raise", "values"), line, plan, Randomness().key())
@@ -50,4 +53,7 @@ def _choose(array: NDArray[Any]) -> None:
     GumbelState(key, 1.0, 2).add(array, 0, tops, top)
     scores.allowed(array)
     Buckets(array, 1.0).draw(key, 1)
+    scores.check_scores(array)
+    draw_one(array, key, 1.0)
     draw_head(array, top, key, 1.0)
+    draw_head_of_many(array, top, key, 1.0)

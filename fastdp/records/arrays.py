@@ -52,6 +52,9 @@ class MemoryRows(LocalRows):
     def _block(self, first: int, n: int) -> Block:
         return Block(first, n, self._columns, self.names, first, self._matrix)
 
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(self._columns[j].dtype for j in range(self.width))
+
     def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
         return integers(statistic(self._block(0, self.n))) if self._tasks <= 1 else super().total(statistic)
 

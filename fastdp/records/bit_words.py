@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,15 +39,22 @@ def all_bits(n: int) -> Words:
 
 def pack_bytes(matrix: Array) -> NDArray[np.uint64]:
     """Columns of a matrix of bytes 0 and 1, in C order, packed; DomainError if there are other values."""
-    from ..kernels.literals import GROUP, TILE, pack_rows_into
-
+    kernels = _kernels()
     n, d = matrix.shape
     words = np.empty((d, -(-n // 64)), np.uint64)
-    tail, buffer = np.empty(TILE * (d + 1), np.uint8), np.empty(GROUP * TILE * -(-d // TILE), np.uint64)
-    if pack_rows_into(as_compiled(matrix.view(np.uint8).reshape(-1)), d, tail, buffer, words) > 1:
+    tile = kernels.TILE
+    tail, buffer = np.empty(tile * (d + 1), np.uint8), np.empty(kernels.GROUP * tile * -(-d // tile), np.uint64)
+    if kernels.pack_rows_into(as_compiled(matrix.view(np.uint8).reshape(-1)), d, tail, buffer, words) > 1:
         wrong = next(j for j in range(d) if (matrix[:, j].view(np.uint8) > 1).any())
         raise DomainError(f"column {wrong}: must hold 0 and 1 only; there are others")
     return words
+
+
+@lru_cache(1)
+def _kernels() -> Any:
+    from ..kernels import literals
+
+    return literals
 
 
 def as_bits(values: Array, label: str) -> NDArray[np.bool_]:

@@ -77,10 +77,12 @@ def read_positions(
         return [(order, order.positions_of(found, outside, label))]
 
     parts: list[tuple[NumberLine, Positions]] = rows.merge(statistic, lambda a, b: a + b)
+    if len(parts) == 1:
+        return parts[0]
     order = parts[0][0]
     if any(other != order for other, _ in parts):
         raise ValueError(f"{label}: must have one type in all parts")
-    return order, np.concatenate([positions for _, positions in parts]) if len(parts) > 1 else parts[0][1]
+    return order, np.concatenate([positions for _, positions in parts])
 
 
 def _present(entries: Entries) -> Entries:
@@ -107,6 +109,8 @@ def _one_column(values: Any, *, integers: bool, outside: Outside, skip_missing: 
 
 def one_column(values: Any) -> Rows:
     """A column, or a table of one column, as records."""
+    if type(values) is np.ndarray and values.ndim == 1:  # what is asked of others takes 3 us
+        return column_rows("values", values)
     values = held(values)
     if is_collection(values):
         return column_rows("values", values)

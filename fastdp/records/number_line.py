@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from math import floor, inf
 from typing import Any, TypeAlias
 
@@ -63,12 +64,12 @@ class NumberLine:
                 raise ValueError(
                     f"domain_bits={bits}: must be 16, 32 or 64 for {label}, which is {dtype}; or make it integers"
                 )
-            return cls(bits, None, 2 * _infinite(bits) - 2)
+            return _line(bits, None)
         if dtype.kind not in "biuO":
             raise ValueError(f"{label}: dtype {dtype}: must be integers or floats")
         if signed is None:
             signed = dtype.kind == "i" and 8 * dtype.itemsize <= bits
-        return cls(bits, -(2 ** (bits - 1)) if signed else 0, 2**bits - 1)
+        return _line(bits, signed)
 
     def positions_of(self, entries: Entries, outside: str, label: str) -> Positions:
         """The positions of values; DomainError for a NaN, missing entries and values off the line.
@@ -90,14 +91,10 @@ class NumberLine:
             values = values.view(np.uint8)
         if values.dtype.kind == "O" or self.bits > 64:
             return self._of_objects(values, outside, label)
-        from ..kernels.number_line import place_integers_into
-
-        wide: Any = np.uint64 if values.dtype.kind == "u" else np.int64
-        least = max(self.least, 0 if wide is np.uint64 else -(2 ** (8 * values.dtype.itemsize - 1)))
-        shift = least - self.least  # by how much the type's own least value stands above the line's
+        wide, least, last, shift = _ends(self.least, self.last, values.dtype)
         out = np.empty(values.size, np.uint64)
         array = as_compiled(np.ascontiguousarray(values, wide))
-        clipped = place_integers_into(array, wide(least), np.uint64(min(self.last - shift, 2**64 - 1)), out)
+        clipped = _kernels().place_integers_into(array, least, last, out)
         if clipped and outside == "raise":
             raise self._beyond(label)
         if shift:
@@ -105,28 +102,28 @@ class NumberLine:
         return out
 
     def _of_floats(self, values: NDArray[Any], outside: str, label: str) -> Positions:
-        from ..kernels.number_line import BEYOND, NAN, place_floats_into
-
+        kernels = _kernels()
         if values.dtype.kind == "O":
             values = floats_of_objects(values, outside, label)
         if self.bits < 64:
             with np.errstate(over="ignore"):
                 values = values.astype(_FLOATS[self.bits][0])
         out = np.empty(values.size, np.uint64)
-        flags = place_floats_into(as_compiled(np.ascontiguousarray(values, np.float64)), out)
-        if flags & NAN and outside == "raise":
+        flags = kernels.place_floats_into(as_compiled(np.ascontiguousarray(values, np.float64)), out)
+        is_nan = flags & kernels.NAN
+        if is_nan and outside == "raise":
             raise DomainError(
                 f"{label}: must not be NaN; there is one: pass outside='clip' to take it at the lower end"
             )
-        if flags & BEYOND and outside == "raise":
+        if flags & kernels.BEYOND and outside == "raise":
             raise self._beyond(label)
         if self.bits == 64:
-            return np.where(np.isnan(values), np.uint64(0), out) if flags & NAN else out
+            return np.where(np.isnan(values), np.uint64(0), out) if is_nan else out
         narrow = values.view(f"i{self.bits // 8}").astype(np.int64)
         top = _infinite(self.bits) - 1
         size = np.minimum(narrow & (2 ** (self.bits - 1) - 1), top)
         places = np.asarray(np.where(narrow < 0, top - size, top + size), np.uint64)
-        return np.where(np.isnan(values), np.uint64(0), places) if flags & NAN else places
+        return np.where(np.isnan(values), np.uint64(0), places) if is_nan else places
 
     def _of_objects(self, values: NDArray[Any], outside: str, label: str) -> Positions:
         assert self.least is not None
@@ -197,6 +194,31 @@ class NumberLine:
         if self.least is None:
             return f"finite floats of {self.bits} bits"
         return f"from {_power(self.least)} to {_power(self.least + self.last)}"
+
+
+@lru_cache(1)
+def _kernels() -> Any:  # an import statement takes a microsecond
+    from ..kernels import number_line
+
+    return number_line
+
+
+@lru_cache(64)
+def _ends(least: int, last: int, dtype: np.dtype[Any]) -> tuple[Any, Any, np.uint64, int]:
+    """Of integers of this type on a line: as what the kernel reads them, what that has for the least number that both
+    hold and for how far the line goes on from there, and by how much it stands above the line's least."""
+    wide: Any = np.uint64 if dtype.kind == "u" else np.int64
+    lowest = max(least, 0 if wide is np.uint64 else -(2 ** (8 * dtype.itemsize - 1)))
+    shift = lowest - least
+    return wide, wide(lowest), np.uint64(min(last - shift, 2**64 - 1)), shift
+
+
+@lru_cache(16)  # of 2^20 bits a quarter of a megabyte
+def _line(bits: int, signed: bool | None) -> NumberLine:
+    """Of integers, or for None of floats."""
+    if signed is None:
+        return NumberLine(bits, None, 2 * _infinite(bits) - 2)
+    return NumberLine(bits, -(2 ** (bits - 1)) if signed else 0, 2**bits - 1)
 
 
 def _compared(values: NDArray[Any], end: Any, compare: Callable[..., Any]) -> NDArray[np.bool_]:

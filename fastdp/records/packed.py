@@ -17,7 +17,7 @@ from ..support.frozen import Frozen
 from ..support.parameters import Outside
 from ..support.public_paths import public_as
 from .arrays import MemoryRows
-from .column_names import Names, label_of, names_at, position_of, positions_of
+from .column_names import Names, at_least_one, label_of, names_at, position_of, positions_of
 from .rows import Block, LocalRows, Rows
 from .sources import rows_of
 
@@ -60,6 +60,8 @@ class PackedRows(Frozen, MemoryRows):
         The names of the columns.
     """
 
+    words: NDArray[np.uint64]
+
     def __init__(self, words: NDArray[np.uint64], n: int, names: Names = None) -> None:
         n = integer("n", n, least=0)
         if words.dtype != np.uint64:
@@ -70,10 +72,21 @@ class PackedRows(Frozen, MemoryRows):
             raise ValueError(f"words: must have 0 in the bits from n={n} on")
         if names is not None and len(names) != len(words):
             raise ValueError(f"names: {len(names)}: must be {len(words)}, as there are columns")
-        self.words = words = np.ascontiguousarray(words)
-        super().__init__(_BitColumns(words, n, names), names, n)
-        self._step = _BLOCK_BITS
-        self._tasks = -(-n // self._step)
+        self._hold(np.ascontiguousarray(words), n, names)
+
+    @classmethod
+    def made(cls, words: NDArray[np.uint64], n: int, names: Names) -> PackedRows:
+        """Of words that have been packed here."""
+        rows = object.__new__(cls)
+        rows._hold(words, n, names)
+        return rows
+
+    def _hold(self, words: NDArray[np.uint64], n: int, names: Names) -> None:
+        columns = _BitColumns(words, n, names)
+        self.__dict__.update(  # at once: one by one they take 2 us
+            words=words, n=n, width=at_least_one(columns), names=names, _columns=columns, _matrix=None,
+            _step=_BLOCK_BITS, _tasks=-(-n // _BLOCK_BITS),
+        )  # fmt: skip
 
     @property
     def d(self) -> int:
@@ -138,16 +151,19 @@ def pack(data: Any, *, outside: Outside = "raise") -> PackedRows:
     """
     parameters.outside(outside)
     rows = rows_of(data)
-    if isinstance(rows, PackedRows):
-        return rows
     if not isinstance(rows, LocalRows):
         raise ValueError("data: a Dask collection is not packed into this process: learners pack it where it is")
+    return _packed(rows, outside)
 
+
+def _packed(rows: LocalRows, outside: Outside) -> PackedRows:
+    if isinstance(rows, PackedRows):
+        return rows
     block = rows.one_block()
     if block is not None and not block.by_records:  # column by column: blocks would be short pieces of each
-        return PackedRows(block.bits(outside), rows.n, rows.names)
+        return PackedRows.made(block.bits(outside), rows.n, rows.names)
     words = joined_words(rows, rows.width, lambda block: block.bits(outside))
-    return PackedRows(words, rows.n, rows.names)
+    return PackedRows.made(words, rows.n, rows.names)
 
 
 def joined_words(rows: Rows, columns: int, bits_of: Callable[[Block], NDArray[np.uint64]]) -> NDArray[np.uint64]:
@@ -172,4 +188,4 @@ def joined_words(rows: Rows, columns: int, bits_of: Callable[[Block], NDArray[np
 
 def pack_if_local(rows: Rows, outside: Outside) -> Rows:
     """The records packed, where this process reads them; an engine's as they are, whose workers pack each block."""
-    return pack(rows, outside=outside) if isinstance(rows, LocalRows) else rows
+    return _packed(rows, outside) if isinstance(rows, LocalRows) else rows

@@ -83,10 +83,10 @@ class Block:
 
     def numbers(self, which: str | int) -> Entries:
         """The same of a column of numbers; ValueError if its type says that no entry is one."""
-        if (kind := self.without_numbers(which)) is not None:
-            label = self._columns[position_of(which, self._names, self.width)].label
-            raise ValueError(f"{label}: type {kind}: must be numbers")
-        return self.entries(which)
+        column = self._columns[position_of(which, self._names, self.width)]
+        if (kind := column.without_numbers) is not None:
+            raise ValueError(f"{column.label}: type {kind}: must be numbers")
+        return column.entries(self._start, self._start + self.n)
 
     def without_numbers(self, which: str | int) -> str | None:
         """The name of a column's type, where that alone says that no entry is a number."""

@@ -11,8 +11,8 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning.privacy_parameters import PrivacyParameters
-from ..mechanisms.quantiles import rank_error
-from ..mechanisms.rank_selection import choose_by_rank
+from ..mechanisms.quantiles import HALF, rank_error
+from ..mechanisms.rank_selection import draw_by_rank, rank_law
 from ..optimizing.vector_sums import vector_mean
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.rehearsal import RECORDS
@@ -261,9 +261,8 @@ class PrivateMedian(_Centering):
         parameters = privacy.row(bits=bits, columns=d)
         with ChargedKeys("PrivateMedian", guarantee, parameters, self.budget, rng) as keys:
             positions = grid.cells(keys.reads(X, RECORDS), self.outside).astype(np.uint64)
-            choices = [choose_by_rank(positions[:, j], Fraction(1, 2), grid.count - 1, eta) for j in range(d)]
-            key = keys.take()
-            chosen = [choice.draw(key, j) for j, choice in enumerate(choices)]
+            columns, law, key = np.ascontiguousarray(positions.T), rank_law(HALF, grid.count - 1, eta), keys.take()
+            chosen = [draw_by_rank(column, law, lambda: key, j) for j, column in enumerate(columns)]
         self.center_ = grid.centers(np.array(chosen, np.int64))
         self.guarantee_ = keys.stating(guarantee)
         return self

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate
 from math import inf
 from time import monotonic
@@ -21,21 +21,23 @@ Progress: TypeAlias = Report | bool | None
 _SECONDS = 0.1  # between two pictures of a bar
 
 
-@contextmanager
-def reporting(progress: Progress, title: str, seconds: Sequence[float] = ()) -> Iterator[Report]:
+def reporting(
+    progress: Progress, title: str, seconds: Sequence[float] = ()
+) -> AbstractContextManager[Report]:  # fmt: skip
     """The callable to report to; the bar, if there is one, stands for as long as the block runs.
 
     seconds   what each step is expected to take; the bar counts steps alike without it
     """
     if progress is None or progress is False:
-        yield lambda done, total, what: None
-    elif progress is True:
-        with _bar(title, seconds) as report:
-            yield report
-    elif callable(progress):
-        yield progress
-    else:
-        raise ValueError(_wrong(progress))
+        return _TO_NOBODY
+    if progress is True:
+        return _bar(title, seconds)
+    if callable(progress):
+        return nullcontext(progress)
+    raise ValueError(_wrong(progress))
+
+
+_TO_NOBODY: AbstractContextManager[Report] = nullcontext(lambda done, total, what: None)
 
 
 def check_progress(progress: Progress) -> None:

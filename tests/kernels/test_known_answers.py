@@ -109,6 +109,13 @@ def test_selection_is_that_of_the_oracles(kind: str) -> None:
     scores = asked._scores(kind).tolist()
     ((top, weights),) = oracles.selection.block_weights(scores, asked._FACTOR, int(asked._LEVELS))
     assert (top, sum(weights)) == asked.ANSWERS["buckets.sum_blocks_into"].wanted
+    for key, wanted in zip((KEY, AES_KEY), asked.ANSWERS["gumbel_max.choose_gumbel"][1:3], strict=True):
+        firsts = (oracles.selection.gumbel_max(word_of(key), scores, eta, 1)[0] for eta in (0.001, asked._ETA))
+        assert tuple(firsts) == wanted
+    for key, wanted in zip((KEY, AES_KEY), asked.ANSWERS["permute_and_flip.choose_head"][1:3], strict=True):
+        word = word_of(key)
+        heads = (oracles.selection.permute_and_flip_heads(word, scores, eta) for eta in (0.001, asked._ETA))
+        assert tuple(oracles.selection.chosen_head(word, of_eta) for of_eta in heads) == wanted
     counted, marked = (asked.ANSWERS[f"permute_and_flip.{name}_heads_into"] for name in ("count", "mark"))
     for key, count, flag in ((KEY, counted.wanted, marked.wanted), (AES_KEY, counted.by_aes, marked.by_aes)):
         heads = oracles.selection.permute_and_flip_heads(word_of(key), scores, asked._ETA, first=7)
@@ -197,8 +204,7 @@ print(json.dumps(names))
         ("fastdp.laplace(1, sensitivity=1, epsilon=1)", ["noise.add_laplace_into"]),
         ("fastdp.gaussian(1.0, sensitivity=1, rho=1)", ["noise.add_gaussian_on_grid_into"]),
         ("fastdp.permute_and_flip([1, 2], sensitivity=1, epsilon=1)",
-         ["scores.find_tops_into", "permute_and_flip.count_heads_into", "words.word_one",
-          "permute_and_flip.mark_heads_into"]),
+         ["scores.find_tops_into", "permute_and_flip.choose_head"]),
         ("fastdp.Randomness().generator().random()",
          ["bit_generator.next_double", "bit_generator.next_uint32", "bit_generator.next_uint64"]),
         ("from fastdp.kernels.function_pointers import TABLE\nTABLE['words'].address", ["function_pointers.words"]),

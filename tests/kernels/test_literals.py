@@ -17,6 +17,7 @@ from fastdp.kernels.literals import (
     WIDE,
     choose,
     count_among_into,
+    count_falsified_into,
     count_subsets_into,
     pack_rows_into,
     satisfying_into,
@@ -120,6 +121,24 @@ def test_records_that_satisfy_literals(n: int, literals: list[tuple[int, int]]) 
         out = packed(among)
         assert satisfying_into(columns, chosen, values, out) == left.sum()
         np.testing.assert_array_equal(out, packed(left))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("literals", [[], [(3, 1)], [(0, 0), (5, 1), (2, 0)], [(4, 1), (4, 0)]])
+def test_counts_of_those_that_falsify_literals(n: int, literals: list[tuple[int, int]]) -> None:
+    matrix, labels = bools(6, n), bools(n, seed=3)
+    left = np.ones(n, np.bool_)
+    for column, value in literals:
+        left &= matrix[column] == value
+    chosen, values = np.array(literals, np.int64).reshape(-1, 2).T.copy()
+    expected = [
+        [*(np.stack([~matrix & among, matrix & among], axis=1).sum(axis=2).reshape(-1)), among.sum()]
+        for among in (left & ~labels, left & labels)
+    ]
+    for columns in views(packed(matrix)):
+        out = np.empty((2, 13), np.int64)
+        count_falsified_into(columns, n, packed(labels), chosen, values, out)
+        np.testing.assert_array_equal(out, expected)
 
 
 # --- all sets of columns

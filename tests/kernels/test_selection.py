@@ -21,7 +21,7 @@ from fastdp.kernels import permute_and_flip as coin_kernels
 from fastdp.kernels import scores as score_kernels
 from fastdp.kernels.compile import jit
 from fastdp.kernels.layout import LN2
-from fastdp.mechanisms import buckets, scores
+from fastdp.mechanisms import buckets, scores, selection
 from fastdp.mechanisms import permute_and_flip as flips
 from fastdp.mechanisms.gumbel_max import GumbelState
 from tests import oracles
@@ -309,6 +309,7 @@ def test_winners_by_gumbel(case, key):
     for k in {1, 2, 7, 50, allowed}:
         if k <= min(50, allowed):
             assert by_gumbel(array, eta, k, key) == expected[:k]
+    assert selection._first_of(array, key, eta) == expected[0]
 
 
 @pytest.mark.parametrize("first", [1, 7, 255, 2047, 2**33 - 3, 2**62 - 5000])
@@ -373,6 +374,8 @@ def test_arrivals_that_float64_cannot_tell_apart(kind):
             array = np.array([float(log / MP.mpf(eta)) for log in logs])
         for k in (1, 20):
             assert by_gumbel(array, eta, k) == oracles.selection.gumbel_max(WORD, listed(array), eta, k)
+        assert gumbel_kernels.choose_gumbel(array, KEY, eta, layout.SLACK) == gumbel_kernels.LEFT_OPEN
+        assert selection._first_of(array, KEY, eta) == oracles.selection.gumbel_max(WORD, listed(array), eta, 1)[0]
         gaps = eta * (array.max() - array).astype(float)
         arrivals = np.array([float(log) for log in logs]) + gaps
         assert np.ptp(arrivals) < 1e-13, "close enough that errors matter"

@@ -19,7 +19,7 @@ import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness
 from fastdp.mechanisms.line_weights import LineWeights
 from fastdp.mechanisms.quantiles import RankSelection
-from fastdp.mechanisms.rank_selection import Ranks, choose_by_rank
+from fastdp.mechanisms.rank_selection import RankLaw, Ranks, choose_by_rank
 from fastdp.mechanisms.weighted_intervals import LN2_UP, TRIALS, IntervalChoice, WeightedInterval
 from fastdp.privacy import BoundedRange
 from fastdp.randomness import exact_draws as exact
@@ -93,7 +93,7 @@ def test_pieces_are_the_law(tau, eta):
             ][kind]().tolist()
             losses = [Fraction(eta) * loss_of(values, tau, z) for z in range(last + 1)]
             for objects in (False, True):
-                choice = choose_by_rank(positions_of(values, objects=objects), tau, last, Fraction(eta))
+                choice = choose_by_rank(positions_of(values, objects=objects), RankLaw(tau, last, Fraction(eta)))
                 check_pieces(choice, last, losses)
 
 
@@ -114,7 +114,7 @@ def test_pieces_are_the_law_where_points_weigh_by_their_size(tau):
             losses = [Fraction(eta) * loss_of(values, tau, z) for z in range(last + 1)]
             for objects in (False, True):
                 given = positions_of(values, objects=objects)
-                check_pieces(choose_by_rank(given, tau, last, Fraction(eta), weights), last, losses, shifts)
+                check_pieces(choose_by_rank(given, RankLaw(tau, last, Fraction(eta), weights)), last, losses, shifts)
 
 
 @pytest.mark.parametrize("tau", TAUS[:4])
@@ -128,7 +128,7 @@ def test_a_partial_sort_is_enough_for_the_law(tau, share):
     middle = tau * len(values)
     losses = [eta * max(lo - middle, middle - hi) for lo, hi in zip(below, up_to, strict=True)]
     given = positions_of(values[draw.permutation(len(values))])
-    check_pieces(choose_by_rank(given, tau, 255, eta), 255, losses)
+    check_pieces(choose_by_rank(given, RankLaw(tau, 255, eta)), 255, losses)
     assert sorted(given.tolist()) == values.tolist()
 
 
@@ -178,7 +178,7 @@ def test_no_word_is_read_twice(monkeypatch):
 
     monkeypatch.setattr(weighted_intervals, "word_source", source)
     monkeypatch.setattr(exact, "is_below_exp", coin)
-    choice = choose_by_rank(positions_of([3, 5]), Fraction(1, 2), 2**64 - 1, Fraction(1))
+    choice = choose_by_rank(positions_of([3, 5]), RankLaw(Fraction(1, 2), 2**64 - 1, Fraction(1)))
     for number in range(3):
         choice.draw(np.zeros(8, np.uint32), number)
     assert len(set(seen)) == len(seen)

@@ -96,11 +96,13 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 def drawing() -> list[tuple[Any, str]]:
     """Whatever turns a key into a draw, as functions that are looked up when they are called."""
-    from fastdp.kernels import buckets, gumbel_max, noise, permute_and_flip, words
+    from fastdp.kernels import buckets, gumbel_max, noise, permute_and_flip, ranks, words
 
     found = [(noise, name) for name in dir(noise) if name.startswith("add_") and name.endswith("_into")]
-    found += [(gumbel_max, "select_gumbel_into"), (buckets, "propose_into"), (words, "words_into")]
-    return [*found, (permute_and_flip, "count_heads_into"), (exact_draws, "uniform_below")]
+    found += [(gumbel_max, "select_gumbel_into"), (gumbel_max, "choose_gumbel"), (ranks, "choose_point")]
+    found += [(buckets, "propose_into"), (words, "words_into")]
+    found += [(permute_and_flip, "count_heads_into"), (permute_and_flip, "choose_head")]
+    return [*found, (exact_draws, "uniform_below")]
 
 
 @pytest.mark.parametrize("kind", CALLS)
