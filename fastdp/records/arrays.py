@@ -53,7 +53,7 @@ class MemoryRows(LocalRows):
         return Block(first, n, self._columns, self.names, first, self._matrix)
 
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        return tuple(self._columns[j].dtype for j in range(self.width))
+        return tuple(self._columns[j].entries(0, 0).values.dtype for j in range(self.width))
 
     def total(self, statistic: Callable[[Block], Any]) -> NDArray[np.int64]:
         return integers(statistic(self._block(0, self.n))) if self._tasks <= 1 else super().total(statistic)

@@ -56,11 +56,6 @@ class Column(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of a slice."""
-        return self.entries(0, 0).values.dtype
-
     @abstractmethod
     def entries(self, start: int, stop: int) -> Entries:
         """The entries of a slice: one dimension, native byte order, possibly read-only."""
