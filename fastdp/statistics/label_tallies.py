@@ -266,11 +266,13 @@ def _of_counts(counts: NDArray[np.int64], labels: Array) -> Tally:
 def _counts_of(places: Array, labels: int) -> NDArray[np.int64]:
     from ..kernels.histograms import count_cells_into
 
-    counts = np.zeros(labels + 1, np.int64)  # the last one is of missing entries
+    narrow = places.dtype.itemsize <= 2  # then places below 0 are beyond all labels as unsigned numbers
+    counts = np.zeros(max(2 ** (8 * places.dtype.itemsize) if narrow else 0, labels + 1), np.int64)
     for start in range(0, places.size, _STEP):
         some = places[start : start + _STEP]
-        count_cells_into(np.where(some < 0, labels, some).astype(np.uint32), counts)
-    return counts[:-1]
+        some = some.view(f"u{some.dtype.itemsize}") if narrow else np.where(some < 0, labels, some)
+        count_cells_into(some.astype(np.uint32), counts)
+    return counts[:labels]
 
 
 @sixty_digits

@@ -29,7 +29,7 @@ def count_strings(array: Any) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
     held = np.frombuffer(data, np.uint8)
     if held.ctypes.data % 8:
         return None
-    found = _count(held, begins)
+    found = count_bytes(held, begins)
     if found is None:
         return None
     firsts, counts = found
@@ -38,7 +38,9 @@ def count_strings(array: Any) -> tuple[NDArray[np.int64], NDArray[Any]] | None:
     return counts, labels
 
 
-def _count(data: NDArray[np.uint8], begins: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def count_bytes(
+    data: NDArray[np.uint8], begins: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Where each different string occurs first, and how often it does; None where one is long, or they are many."""
     from ..kernels.short_strings import TOO_MANY, count_strings_into
 

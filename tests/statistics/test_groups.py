@@ -12,7 +12,7 @@ import fastdp
 from fastdp import Randomness, statistics
 from fastdp.records.sources import column_rows, rows_of
 from fastdp.statistics import groups, label_tallies, thresholds
-from fastdp.statistics.label_tallies import _of_block, label_rows, merged, tally_labels
+from fastdp.statistics.label_tallies import _counts_of, _of_block, label_rows, merged, tally_labels
 from fastdp.statistics.noise import deviation_of
 from fastdp.statistics.thresholds import group_threshold, label_threshold
 
@@ -436,3 +436,13 @@ def test_what_does_not_compare_is_not_shown_of_a_label() -> None:
         for order in (1, -1)
     ]
     assert len(set(shown)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64])
+def test_places_of_any_width_are_counted(dtype):
+    """All of those that the type has, at most 2^16, and those below 0, which are of missing entries."""
+    labels = min(np.iinfo(dtype).max + 1, 2**16)
+    places = np.random.default_rng(4).integers(0 if dtype in (np.uint8, np.uint16) else -1, labels, 10**5).astype(dtype)
+    places[:2] = labels - 1, 0
+    for some in (places, places[::-3], places[:0]):
+        assert (_counts_of(some, labels) == np.bincount(some[some >= 0], minlength=labels)).all()
