@@ -9,6 +9,8 @@ FLOOR_PY := $(FLOOR)/bin/python
 
 unexport PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The environments here share one cache: what is compiled for one of them, the others find.
+export FASTDP_COMPILE_AT_INSTALL :=
 
 # $(call make_venv,folder,candidates,condition): the first candidate that runs, can make environments and is right
 make_venv = for python in $(2); do \

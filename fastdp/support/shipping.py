@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 from ..kernels.shipped import TARGETS, Target, archive_of, target_of, targets_within, write_archive
 from . import machine
@@ -48,14 +48,12 @@ def targets_here() -> tuple[Target, ...]:
 
 
 def install(target: Target, rooms: Iterable[str] = ()) -> tuple[Path, int]:
-    """Compile what these rooms call, all by default, into the package's folder.
+    """Compile what these rooms call, all by default, into the package's folder; what has it already stays as it is.
 
     Returns   the archive, and how many kernels it has
     """
-    path = archive_of(target)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with suppress(FileNotFoundError):
-        os.unlink(path)  # else it would be read, and not made anew
+    path = Path(archive_of(target))
+    path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {
             "NUMBA_CPU_NAME": target.cpu,
@@ -63,12 +61,21 @@ def install(target: Target, rooms: Iterable[str] = ()) -> tuple[Path, int]:
             "FASTDP_CACHE_DIR": cache,
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_HOME), os.environ.get("PYTHONPATH")])),
         }
-        for arguments in (["-m", "fastdp", "warmup"], ["-c", _USED]):
+
+        def run(*arguments: str) -> str:
             command = [sys.executable, *arguments, *rooms]
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-        folder, files = json.loads(done.stdout)
-        write_archive(path, [os.path.join(folder, file) for file in files])
-    return Path(path), len(files)
+            return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+        run("-m", "fastdp", "warmup")
+        if path.exists():
+            if not any(file for file in Path(cache).glob("*/*") if not file.name.startswith(".")):
+                with ZipFile(path) as archive:
+                    return path, len(archive.namelist())
+            path.unlink()  # else what it has would be loaded from it, and left out of the next
+            run("-m", "fastdp", "warmup")
+        folder, files = json.loads(run("-c", _USED))
+        write_archive(str(path), [os.path.join(folder, file) for file in files])
+    return path, len(files)
 
 
 def main(rooms: Sequence[str]) -> int:
