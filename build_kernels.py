@@ -18,7 +18,8 @@ import signal
 import subprocess
 import sys
 import tomllib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,23 @@ def compile_kernels() -> None:
     rooms = os.environ.get(SETTING, "").split()
     _say(f"compiling kernels, which takes a minute or two; {SETTING}= leaves them to first calls")
     try:
-        _run([sys.executable, "-m", "fastdp", "warmup", "--install", *rooms], environment)
+        with _importable():
+            _run([sys.executable, "-m", "fastdp", "warmup", "--install", *rooms], environment)
     except (OSError, subprocess.SubprocessError) as error:
         _say(f"no kernels are compiled: {error}")
+
+
+@contextmanager
+def _importable() -> Iterator[None]:
+    """Meanwhile, an sdist has the links of a checkout: two folders of the package lie beside it."""
+    links = [link for name in ("kernels", "bench") if not os.path.lexists(link := ROOT / "fastdp" / name)]
+    try:
+        for link in links:
+            link.symlink_to(Path("..", link.name))
+        yield
+    finally:
+        for link in links:
+            link.unlink(missing_ok=True)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

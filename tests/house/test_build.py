@@ -65,9 +65,13 @@ def test_a_wheel_from_sources_brings_its_kernels(tmp_path: Path) -> None:
             command, cwd=folder, env=names | more, capture_output=True, text=True, timeout=3600, check=True
         )
 
+    links = [tree / "fastdp" / name for name in ("kernels", "bench")]
+    for link in links:  # which an sdist does not have
+        link.unlink()
     build = f"import sys; sys.path.insert(0, '.'); import build_kernels; build_kernels.build_wheel({str(out)!r})"
     said = python(build, tree, FASTDP_COMPILE_AT_INSTALL=ROOM).stderr
     assert "fastdp: compiling kernels" in said
+    assert not any(link.exists() for link in links)
     (wheel,) = out.iterdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(away)
@@ -75,7 +79,9 @@ def test_a_wheel_from_sources_brings_its_kernels(tmp_path: Path) -> None:
     nowhere = {"PYTHONPATH": str(away), "FASTDP_CACHE_DIR": os.devnull + "/none"}
     assert python(CALL, tmp_path, **nowhere).stdout == "0 True None\n"
 
-    # what is there is not compiled again
+    # what is there is not compiled again, nor in a checkout
+    for link in links:
+        link.symlink_to(Path("..", link.name))
     (made,) = (tree / "kernels" / "compiled").iterdir()
     before = made.stat()
     python(build, tree, FASTDP_COMPILE_AT_INSTALL=ROOM)
