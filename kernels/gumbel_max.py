@@ -279,13 +279,15 @@ def choose_gumbel(scores: Any, key: U32Array, eta: float, slack: float) -> int:
     Like      select_gumbel_into, with k = 1 and tops of its own
     Shapes    scores int64[n] or float64[n], key uint32[8]
     Cost      0.5 us, and what select_gumbel_into takes
-    Requires  n <= CANDIDATE_CHUNK; no score NaN or +inf, and not all -inf
-    Returns   its number, or LEFT_OPEN: several may be first, or scores have changed since they were checked
+    Requires  n <= CANDIDATE_CHUNK
+    Returns   its number, or LEFT_OPEN: several may be first, a score is NaN or +inf, or all are -inf
     Used by   fastdp/mechanisms/selection.py
     Oracle    tests/oracles/selection.py::gumbel_max
     """
     tops = stack(scores.dtype, CHUNK_BLOCKS)[: -(-scores.size // CANDIDATE_BLOCK)]
     top = find_tops_into(scores, tops)
+    if not top < np.inf:
+        return LEFT_OPEN
     heap, indices, times = stack(np.float64, 1), stack(np.int64, _ROOM), np.empty((2, _ROOM))
     heap[0] = np.inf
     found = select_gumbel_into(scores, 0, key, eta, tops, top, slack, heap, indices, times)

@@ -25,7 +25,7 @@ from ..records.number_column import NumberColumn
 from ..records.number_line import NumberLine
 from ..support import parameters
 from ..support.boundary import boundary
-from ..support.checks import probability
+from ..support.checks import probability, remembered
 from ..support.columns import has
 from ..support.errors import warn_of_accuracy
 from ..support.parameters import Missing, Outside
@@ -296,9 +296,7 @@ class RankSelection:
     @classmethod
     def of(cls, tau: Fraction, epsilon: Any, neighbors: Any, *, even: bool = False) -> RankSelection:
         """Of parameters as users give them."""
-        selection: RankSelection = _rank_selection(
-            tau.numerator, tau.denominator, parameters.epsilon(epsilon), parameters.neighbors(neighbors), even
-        )
+        selection: RankSelection = _rank_selection(tau.numerator, tau.denominator, *_checked(epsilon, neighbors), even)
         return selection
 
     @cached_property
@@ -363,6 +361,11 @@ class RankSelection:
             found = line.value(draw_by_rank(positions, law, keys.take))
             report(2, 2, "")
         return found
+
+
+@remembered
+def _checked(epsilon: Any, neighbors: Any) -> tuple[float, Neighbors]:
+    return parameters.epsilon(epsilon), parameters.neighbors(neighbors)
 
 
 @lru_cache(256)

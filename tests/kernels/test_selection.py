@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import fastdp
 from fastdp.kernels import buckets as bucket_kernels
 from fastdp.kernels import gumbel_max as gumbel_kernels
 from fastdp.kernels import layout
@@ -400,6 +401,17 @@ def test_the_error_of_arrivals_is_within_lemma_3(case):
         assert abs(MP.mpf(log) - true) <= 50 * U
         error = abs(MP.mpf(arrival) - true - MP.mpf(lead.numerator) / lead.denominator)
         assert error <= layout.SLACK * (64 + abs(arrival))
+
+
+@pytest.mark.parametrize("bad", [[1.0, INF], [INF], [math.nan, 1.0], [1.0, math.nan], [-INF, -INF], [INF, INF, 3.0]])
+def test_scores_that_are_none_are_left_open_and_refused(bad):
+    """For mechanisms that do not ask first, and for scores that change after they were asked."""
+    array = np.array(bad)
+    for key in KEYS:
+        assert gumbel_kernels.choose_gumbel(array, key, 0.5, layout.SLACK) == gumbel_kernels.LEFT_OPEN
+        assert coin_kernels.choose_head(array, key, 0.5, layout.SLACK) == coin_kernels.LEFT_OPEN
+        with pytest.raises(fastdp.DomainError):
+            selection.draw_one(array, key, 0.5)
 
 
 def test_too_little_room_is_reported_and_more_is_enough():
