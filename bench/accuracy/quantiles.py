@@ -127,6 +127,41 @@ for _epsilon in (0.01, 0.1, 1.0):
         epsilon=_epsilon,
     )(_median_off)
 
+FEW = 300
+
+
+@cache
+def _columns() -> dict[str, Array]:
+    """Columns of integers of 64 bits, and of floats of several sizes, as tables have them."""
+    held = (("ggplot2", "diamonds", "price"), ("AER", "Fertility", "age"), ("datasets", "quakes", "depth"),
+            ("ISLR", "Wage", "age"), ("ISLR", "Weekly", "Lag1"), ("MASS", "Boston", "crim"),
+            ("ggplot2", "seals", "delta_lat"))  # fmt: skip
+    return {f"{table} {column}": frame(package, table)[column].to_numpy() for package, table, column in held}
+
+
+@task(
+    "median-few",
+    "the medians of 300 rows of seven columns of any size, without bounds, epsilon = 0.2, add-remove",
+    table="ggplot2, AER, datasets, ISLR, MASS",
+    figure="mean rank error",
+    target=at_most(0.6, of=INTERVALS),
+    epsilon=0.2,
+)
+def few_medians_off(seed: int, *, epsilon: float) -> dict[str, float]:
+    rng, options = np.random.default_rng(seed), _options(seed, "add-remove")
+    sides: dict[str, list[float]] = {OURS: [], INTERVALS: [], OF_HALF: []}
+    for column in _columns().values():
+        values = np.sort(rng.choice(column, FEW, replace=False))
+        found = {
+            OURS: float(fastdp.median(values, epsilon=epsilon, **options)),
+            INTERVALS: _of_intervals(values.astype(float), epsilon / 2, rng),
+            OF_HALF: _of_intervals(values.astype(float), epsilon, rng),
+        }
+        for side, answer in found.items():
+            sides[side].append(off(values, np.array([answer]), np.array([0.5])) * FEW)
+    return {side: float(np.mean(errors)) for side, errors in sides.items()}
+
+
 ADD_REMOVE = ((99, 0.1, 0.0, 0.0022), (99, 1.0, 0.0, 1.4e-4), (99, 0.1, DELTA, 0.0016), (99, 1.0, DELTA, 8.5e-5),
               (9, 1.0, 0.0, 6.4e-5), (9, 1.0, DELTA, 2.7e-5))  # fmt: skip
 for _count, _epsilon, _delta, _limit in ADD_REMOVE:
