@@ -159,8 +159,12 @@ def exponential_mechanism(
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
         with plan.keys(budget, rng) as keys:
             array = keys.reads(array, plan.eta)
-            check_scores(array)
-            return _first_of(array, keys.take(), plan.eta)
+            if array.size <= FEW:
+                check_scores(array)
+                return _first_of_few(array, keys.take(), plan.eta)
+            tops, top = tops_of(array)
+            some_allowed(top)
+            return _first_of(array, tops, top, keys.take(), plan.eta)
     with plan.keys(budget, rng) as keys:
         array = keys.reads(array, plan.eta, times=rounds)
         buckets = Buckets(array, plan.eta)
@@ -319,7 +323,7 @@ def draw_one(array: NDArray[Any], key: Key, eta: float) -> int:
     """One choice, for mechanisms that validate and charge themselves; not all scores may be -inf."""
     if array.size > FEW:
         return int(Buckets(array, eta).draw(key, 1)[0])
-    return _first_of(array, key, eta)
+    return _first_of_few(array, key, eta)
 
 
 def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -332,14 +336,16 @@ def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 # --- Gumbel-max, over an array or over blocks
 
 
-def _first_of(scores: NDArray[Any], key: Key, eta: float) -> int:
-    """The first of an array, whose scores have been checked."""
-    if scores.size <= FEW:  # mostly one alone may be first, and needs no state to be compared in
-        first: int = _kernels().choose_gumbel(scores, key, eta, layout.SLACK)
-        if first >= 0:
-            return first
-    state = GumbelState(key, eta, 1)  # from the same words
-    state.add(scores, 0, *tops_of(scores))
+def _first_of_few(scores: NDArray[Any], key: Key, eta: float) -> int:
+    """The first of an array, whose scores have been checked: mostly one alone may be, and needs no state."""
+    first: int = _kernels().choose_gumbel(scores, key, eta, layout.SLACK)
+    return first if first >= 0 else _first_of(scores, *tops_of(scores), key, eta)  # from the same words
+
+
+def _first_of(scores: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float) -> int:
+    """The first of an array, some of which are not forbidden; `tops` and `top` as `tops_of` found them."""
+    state = GumbelState(key, eta, 1)
+    state.add(scores, 0, tops, top)
     return int(_all_of(state.ranking(), 1)[0])
 
 
