@@ -28,15 +28,13 @@ def judge(
     pairs += [(rival, None) for rival in untargeted] or ([] if pairs else [(None, None)])
     if why is None and case.ours.threads > machine["cores"]:
         why = f"needs {case.ours.threads} cores"
-    share = _share(case, measured, limits)
+    share = share_of(case, measured["n"], min(measured["ours"]), limits) if measured is not None else None
     return [replace(_row(case, rival, target, measured, why, machine, quick), share=share) for rival, target in pairs]
 
 
-def _share(case: Case, measured: dict[str, Any] | None, limits: Limits | None) -> float | None:
-    if measured is None or limits is None or case.traffic is None:
-        return None
-    least: float = min(measured["ours"])
-    return limits.seconds(case.traffic, measured["n"]) / least
+def share_of(case: Case, n: int, ours: float, limits: Limits | None) -> float | None:
+    """Of what the machine could do at most, with the bytes and random words that the case cannot do without."""
+    return None if limits is None or case.traffic is None else limits.seconds(case.traffic, n) / ours
 
 
 def _row(

@@ -18,6 +18,7 @@ import numpy as np
 from ...kernels.compile import jit
 from ...kernels.lanes import U64Array, uint64
 from ...kernels.words import words_into
+from ...randomness.keys import Randomness
 from ..cases.traffic import Traffic
 
 SIZES = tuple(1 << power for power in range(12, 30))  # bytes: a page to half a gigabyte
@@ -125,7 +126,7 @@ def _change(array: U64Array) -> float:
 
 
 def _word_rate() -> float:
-    words, key = np.empty(WORD_BYTES // 8, np.uint64), np.arange(8, dtype=np.uint32)
+    words, key = np.empty(WORD_BYTES // 8, np.uint64), Randomness().key()  # of the cipher that releases use
 
     def make_words(times: int) -> None:
         for _ in range(times):
