@@ -23,8 +23,6 @@ from ..cases.registry import SIMD_LEVELS, cases
 from ..harness import audits as audited
 from ..harness.accuracy import AccuracyReport
 from ..harness.accuracy import load as load_accuracy
-from ..harness.judging import share_of
-from ..harness.limits import Limits
 from ..harness.results import Report, ResultsError, Row, load
 from . import accuracy, audits, layout, wording
 from .drawing import curves_svg, standing_alone
@@ -225,24 +223,14 @@ def is_of_others(file: Path) -> bool:
 
 
 def _relabelled(report: Report) -> Report:
-    """A file keeps the words of its day; what is published has those of the registry, where it still has the case, and
-    shares of the limit by what the registry says now."""
-    known = {case.name: case for case in (*cases(), *latencies())}
-    work = {name: case.work for name, case in known.items()}
-    limits = Limits.from_json(report.limits) if report.limits else None
-
-    def shown(row: Row) -> Row:
-        if (case := known.get(row.case)) is None:
-            return row
-        share = share_of(case, row.n, row.ours, limits) if row.ours else None
-        return replace(row, work=case.work, share=share)
-
+    """A file keeps the words of its day; what is published has those of the registry, where it still has the case."""
+    work = {case.name: case.work for case in (*cases(), *latencies())}
     titles = {curve.name: curve.title for curve in curves()}
     most = {memory.case: memory.most for memory in memories()}
     return replace(
         report,
-        rows=tuple(map(shown, report.rows)),
-        latency=tuple(map(shown, report.latency)),
+        rows=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.rows),
+        latency=tuple(replace(row, work=work.get(row.case, row.work)) for row in report.latency),
         memory=tuple(
             replace(peak, work=work.get(peak.case, peak.work), most=most.get(peak.case)) for peak in report.memory
         ),
