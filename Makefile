@@ -98,10 +98,12 @@ fuzz: ARGS += $(if $(CALLS),--calls $(CALLS))
 $(MACHINERY): $(VENV)/.ready
 	@$(PY) -m tests.machinery.$@ $(ARGS)
 
+# A signal that raises within coverage.py leaves its lock held, on which the worker then waits for ever.
 coverage: $(VENV)/.ready
 	@rm -rf build/coverage
 	@mkdir -p build/coverage
-	@$(PY) -m coverage run -m pytest -n auto --dist worksteal
+	@$(PY) -m coverage run -m pytest -n auto --dist worksteal \
+	  --deselect tests/privacy/test_budget_blocks.py::test_interrupts_by_a_timer
 	@$(PY) -m coverage combine -q
 	@$(PY) -m coverage report --skip-covered --sort=cover
 

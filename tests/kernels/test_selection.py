@@ -310,7 +310,7 @@ def test_winners_by_gumbel(case, key):
     for k in {1, 2, 7, 50, allowed}:
         if k <= min(50, allowed):
             assert by_gumbel(array, eta, k, key) == expected[:k]
-    assert selection._first_of(array, key, eta) == expected[0]
+    assert selection._first_of_few(array, key, eta) == expected[0]
 
 
 @pytest.mark.parametrize("first", [1, 7, 255, 2047, 2**33 - 3, 2**62 - 5000])
@@ -376,7 +376,7 @@ def test_arrivals_that_float64_cannot_tell_apart(kind):
         for k in (1, 20):
             assert by_gumbel(array, eta, k) == oracles.selection.gumbel_max(WORD, listed(array), eta, k)
         assert gumbel_kernels.choose_gumbel(array, KEY, eta, layout.SLACK) == gumbel_kernels.LEFT_OPEN
-        assert selection._first_of(array, KEY, eta) == oracles.selection.gumbel_max(WORD, listed(array), eta, 1)[0]
+        assert selection._first_of_few(array, KEY, eta) == oracles.selection.gumbel_max(WORD, listed(array), eta, 1)[0]
         gaps = eta * (array.max() - array).astype(float)
         arrivals = np.array([float(log) for log in logs]) + gaps
         assert np.ptp(arrivals) < 1e-13, "close enough that errors matter"
