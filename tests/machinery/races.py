@@ -27,6 +27,7 @@ from fastdp import losses, sets
 from .fuzz import NAMED
 
 SECONDS = 1800  # against hangs
+MANY = 40_000  # candidates, for which other kernels are called than for few
 LEAST = 2_000  # calls, where a machine with much else to do gets few into the time
 Take = Callable[[Any], Any]
 
@@ -174,8 +175,9 @@ def race(take: Take, array: Any, values: Any, seconds: float, how: Any = written
     found: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(5):  # compiles what is compiled of kernels, which call one another by their names
-            take(array)
+        for some in (array, np.zeros(MANY, array.dtype)):  # compiles kernels, which call one another by their names
+            for _ in range(5):
+                take(some)
     with how(array, values), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         until = time.monotonic() + seconds
@@ -207,7 +209,7 @@ def main(arguments: list[str]) -> int:
         (np.float64, FLOATS, ANY | OF_FLOATS),
         (np.int64, INTEGERS, ANY | OF_INTEGERS),
     ):
-        for size in (300, 40_000):
+        for size in (300, MANY):
             for name, take in takes.items():
                 if options.only not in (None, name):
                     continue
