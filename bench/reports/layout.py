@@ -106,6 +106,7 @@ def curve(drawn: dict[str, Any]) -> Table:
 def beside(reports: Sequence[Report], wanted: Callable[[Row], bool], *, targets: bool) -> Table:
     """A row for each rival of the cases that are wanted, and a column, or three, for each report."""
     found = [{(row.case, row.rival): row for row in report.rows if wanted(row)} for report in reports]
+    limited = targets and any(row.share is not None for rows in found for row in rows.values())
     lines, case = [], None
     for key in dict.fromkeys(key for rows in found for key in rows):
         some = next(rows[key] for rows in found if key in rows)
@@ -117,11 +118,14 @@ def beside(reports: Sequence[Report], wanted: Callable[[Row], bool], *, targets:
         for row in (rows.get(key) for rows in found):
             cells.append(_figure(row))
             if targets:
-                cells += [_asked(row), cell(wording.share(row) if first else "")]
+                cells.append(_asked(row))
+            if limited:
+                cells.append(cell(wording.share(row) if first else ""))
         lines.append(Line(tuple(cells), continues=not first))
     columns = [_WORK, _AGAINST]
     for report in reports:
-        columns += [Column(wording.compiled(report), number=True), *([Column("asked"), _LIMIT] if targets else [])]
+        columns += [Column(wording.compiled(report), number=True), *([Column("asked")] if targets else [])]
+        columns += [_LIMIT] if limited else []
     return Table(tuple(columns), tuple(lines))
 
 
