@@ -93,7 +93,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "bincount", PureDP(1.0), looped(lambda v: bincount(v, 2, epsilon=1.0).counts), _LABELS, _FLIPPED,
-        _first_over_second, sees=0.45, runs=10_000,
+        _first_over_second, sees=0.45, runs=8_000,
         accuracy=Accuracy(bounds.histogram(2, epsilon=1.0), distance(np.bincount(_LABELS))),
         mutants={
             "a sensitivity of 1 where a record moves two counts": looped(
@@ -103,7 +103,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "histogram", PureDP(1.0), looped(lambda v: histogram(v, [0.0, 0.5, 1.0], epsilon=1.0).counts),
-        _LABELS.astype(float), _FLIPPED.astype(float), _first_over_second, sees=0.1, runs=6_000,
+        _LABELS.astype(float), _FLIPPED.astype(float), _first_over_second, sees=0.1, runs=4_000,
         accuracy=Accuracy(bounds.histogram(2, epsilon=1.0), distance(np.bincount(_LABELS))),
         mutants={"three times epsilon": looped(lambda v: histogram(v, [0.0, 0.5, 1.0], epsilon=3.0).counts)},
     ),
@@ -121,7 +121,7 @@ AUDITS: tuple[Audit, ...] = (
         mutants={"fifty times epsilon": _mean_and_median(100.0)},
     ),
     Audit(
-        "partition", PureDP(1.0), _parts(0.5), _LABELS, _FLIPPED, _first_over_second, sees=0.05, runs=2_000,
+        "partition", PureDP(1.0), _parts(0.5), _LABELS, _FLIPPED, _first_over_second, sees=0.05, runs=1_500,
         mutants={"parts of four times the epsilon": _parts(2.0)},
     ),
 )  # fmt: skip

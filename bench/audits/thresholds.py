@@ -72,7 +72,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "SparseVector", PureDP(1.0), _places(1.0), _TWO_ABOVE, _EQUAL,
-        lambda out: (out[:, 2:].sum(axis=1) - out[:, :2].sum(axis=1)).astype(float), sees=0.01, runs=15_000,
+        lambda out: (out[:, 2:].sum(axis=1) - out[:, :2].sum(axis=1)).astype(float), sees=0.01, runs=10_000,
         accuracy=Accuracy(
             bounds.sparse_vector(4, positives=2, sensitivity=1, epsilon=1.0),
             lambda out: wrong_by(out, _TWO_ABOVE, 2),
@@ -81,7 +81,7 @@ AUDITS: tuple[Audit, ...] = (
     ),
     Audit(
         "NumericSparse", PureDP(1.0), _values(1.0), _TWO_ABOVE, _EQUAL, lambda out: (out[:, 0] >= 2).astype(float),
-        sees=0.01, runs=15_000,
+        sees=0.01, runs=10_000,
         accuracy=Accuracy(
             bounds.numeric_sparse(4, positives=1, sensitivity=1, epsilon=1.0), _first_and_its_value
         ),
