@@ -200,12 +200,28 @@ def _diamonds() -> tuple[Array, Array, int]:
     return np.hstack([*sizes, kinds]), y, 38_000
 
 
+def _spam() -> tuple[Array, Array, int]:
+    """Shares of words and signs in mails, most of which are 0 and some far from it."""
+    table = frame("DAAG", "spam7")
+    X = table.drop(columns="yesno").to_numpy(np.float64)
+    return _spread(X), np.where(table["yesno"] == "y", 1.0, -1.0), len(table)
+
+
+def _churn() -> tuple[Array, Array, int]:
+    """Customers: three columns of numbers, of which one has gaps, and a column of 0 and 1 for every value of others."""
+    table = frame("modeldata", "wa_churn")
+    numbers = ["tenure", "monthly_charges", "total_charges"]
+    kinds = module_of("pandas").get_dummies(table.drop(columns=[*numbers, "churn"]).astype(str)).to_numpy() * 1.0
+    X = _spread(table[numbers].fillna(0.0).to_numpy(np.float64))
+    return np.hstack([X, kinds]), np.where(table["churn"] == "Yes", 1.0, -1.0), len(table)
+
+
 @cache
 def regression(name: str) -> tuple[Array, Array]:
     """Points with a column of ones, divided by the largest norm of the table; the first records of one shuffle."""
     makers = {
         "breast_cancer": _breast_cancer, "digits": _digits, "flchain": _flchain, "fertility": _fertility,
-        "diabetes": _diabetes, "diamonds": _diamonds,
+        "diabetes": _diabetes, "diamonds": _diamonds, "spam7": _spam, "wa_churn": _churn,
     }  # fmt: skip
     X, y, n = makers[name]()
     X = np.hstack([X, np.ones((len(X), 1))])

@@ -174,3 +174,40 @@ for _i, _epsilon in enumerate(AT):
             of=_name,
             epsilon=_epsilon,
         )(_squared_in_ball)
+
+
+# --- a loss with corners, on tables where steps by declared bounds come nowhere near the minimum
+
+HINGE_TABLES = {"spam7": "DAAG/spam7", "wa_churn": "modeldata/wa_churn"}
+
+
+@cache
+def _least_hinge(name: str) -> float:
+    X, y = regression(name)
+    return fastdp.nonprivate_minimum(X, y, loss=losses.Hinge(x_norm=1), over=HELD_BY)[1]
+
+
+def _hinge_in_ball(seed: int, *, of: str, epsilon: float) -> dict[str, float]:
+    X, y = regression(of)
+    excess = {}
+    for name, curvature in ((OURS, "auto"), (DECLARED, "declared")):
+        way: dict[str, Any] = {"curvature": curvature}
+        fit = fastdp.private_erm(
+            X, y, loss=losses.Hinge(x_norm=1), over=HELD_BY, epsilon=epsilon, delta=DELTA, neighbors="add-remove",
+            records=len(X), rng=Randomness(seed=seed), **way,
+        )  # fmt: skip
+        excess[name] = float(np.maximum(0, 1 - y * (X @ fit.w)).mean()) - _least_hinge(of)
+    return excess
+
+
+for _epsilon in (1.0, 10.0):
+    for _name, _table in HINGE_TABLES.items():
+        task(
+            f"hinge-{_name}-ball-{_epsilon:g}",
+            f"support vector machine over a ball of 10, epsilon = {_epsilon:g}, delta = 1e-6, add-remove",
+            table=_table,
+            figure="excess loss",
+            target=at_most(0.25, of=DECLARED),
+            of=_name,
+            epsilon=_epsilon,
+        )(_hinge_in_ball)

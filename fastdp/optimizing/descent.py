@@ -25,7 +25,7 @@ from ..support import parameters
 from ..support.boundary import boundary
 from ..support.checks import flag, integer, one_of, optional_flag, positive, public_count
 from ..support.parameters import MOST_STEPS, Outside
-from ..support.progress import Progress, Report, check_progress, reporting
+from ..support.progress import Progress, check_progress, reporting
 from ..support.public_paths import public_as
 from ..support.results import Displayed, DisplayLines
 from ..support.shown import shown
@@ -33,9 +33,10 @@ from .grid_points import GridPoints, checked_source
 from .measured_descent import MeasuredPlan, run_measured
 from .points import DescentSteps, Points
 from .problem import Problem, read_points
-from .sets import ConvexSet, Vector, given_point
+from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
+from .stepwise import LongerSteps, walk
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
@@ -91,6 +92,7 @@ class PrivateDescent(Descent, Accounted):
     bound : float or None
         The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; None where
         no theorem bounds it. Where moments were bought it follows from them, and fails with probability 1e-5 more.
+        Where steps have grown it is higher than before, though what comes out is better.
     history : numpy.ndarray or None
         w_0 .. w_T, one a row, if it was asked for.
     guarantee : Guarantee
@@ -306,7 +308,8 @@ def noisy_projected_gradient_descent(
         allow.
     curvature : {"auto", "declared"}
         "auto": where public numbers promise that it helps, 4 % of the budget buy second moments and norms, from which
-        the metric, the steps and the clip follow; only if delta > 0 and none of clip, noise, steps, step_size, average
+        the metric, the steps and the clip follow; only if delta > 0. Of losses with corners, steps grow where released
+        gradients show that the descent still moves one way. Neither if any of clip, noise, steps, step_size, average
         and resolution is given.
         "declared": steps for the largest curvature that the declared bounds allow; `fastdp.bounds` bounds this one.
     records : int, optional
@@ -340,8 +343,8 @@ def noisy_projected_gradient_descent(
     Guarantee    (epsilon, delta)-DP, for any data and any loss, however wrong its declared bounds
     Proof        descent.md, theorems 1 to 3, and points.md, lemma 1; measured_descent.md, theorem 1, where moments are
                  bought
-    Accuracy     `.bound` of the result, if the declared bounds hold: theorems 4 to 6 and points.md, theorem 1; where
-                 moments are bought, measured_descent.md, theorem 3, from them
+    Accuracy     `.bound` of the result, if the declared bounds hold: theorems 4 to 6 and 9, and points.md, theorem 1;
+                 where moments are bought, measured_descent.md, theorem 3, from them
     Cost         a step reads the points once, 2 bytes a coordinate: 2.2 ms for a million of 20 coordinates
     Not covered  the time of a `Custom` loss
 
@@ -371,26 +374,30 @@ def noisy_projected_gradient_descent(
         )
     else:
         schedule = DescentSchedule.of(problem, n, points.d, asked, given)
+        declared = curvature == "declared" or noise != "auto" or given != GivenSteps()
         fit = run_descent(
             points, problem, n, asked, schedule, average=bool(average), history=history, callback=callback,
-            progress=progress, rng=rng, budget=budget,
+            progress=progress, rng=rng, budget=budget, declared=declared,
         )  # fmt: skip
-    problem.warn_if_vacuous(fit.bound)
     return fit
 
 
 def run_measured_descent(plan: MeasuredPlan, points: Points, *, history: bool = False, **more: Any) -> PrivateDescent:
     """A noisy descent in the metric of second moments that are bought with a part of its price."""
     path, stated = run_measured(plan, points, **more)
+    plan.problem.warn_if_vacuous(stated["bound"])
     return PrivateDescent(w=path[-1].copy(), history=path if history else None, **stated)
 
 
 def run_descent(
     points: Points, problem: Problem, n: int, asked: NoiseParameters, schedule: DescentSchedule, *,
     average: bool = False, history: bool = False, callback: Callback | None = None, progress: Progress = None,
-    rng: Randomness | None = None, budget: Budget | None = None,
+    rng: Randomness | None = None, budget: Budget | None = None, declared: bool = True,
 ) -> PrivateDescent:  # fmt: skip
-    """A noisy descent by its schedule: charge, read the records, draw the noise of all steps, descend."""
+    """A noisy descent by its schedule: charge, read the records, draw the noise of all steps, descend.
+
+    `declared`: steps stay as they are planned, also where they might grow.
+    """
     check_progress(progress)
     grid, drawn, d = schedule.grid, schedule.grid.noise, points.d
     _check_length(schedule.steps, d)
@@ -401,12 +408,17 @@ def run_descent(
         source = checked_source(points, grid.longest, keys.take_ahead)
         keys.commit()
         noises = integer_noise(drawn.plan(), for_noise, schedule.steps * d).reshape(schedule.steps, d)
-        path = _noisy_path(source, problem, schedule, n, noises, callback, progress)
+        longer = None if declared or not schedule.may_grow else LongerSteps(problem, schedule, n)
+        path = _noisy_path(source, problem, schedule, n, noises, callback, progress, longer)
+    problem.warn_if_vacuous(schedule.bound)
+    bound, uncapped = schedule.bound, schedule.uncapped
+    if longer is not None and bound is not None and longer.added:
+        bound, uncapped = min(bound + longer.added, problem.varies()), None
     return PrivateDescent(
         w=_result(path, average),
         steps=schedule.steps,
         step_size=float(schedule.rates[0]),
-        bound=schedule.bound,
+        bound=bound,
         history=path if history else None,
         guarantee=keys.stating(guarantee),
         clip=grid.clip,
@@ -415,18 +427,18 @@ def run_descent(
         noise_scale=drawn.value / grid.unit,
         scales={name: each.value / grid.unit for name, each in schedule.options.items()},
         coordinates=grid.coordinates,
-        uncapped=schedule.uncapped,
+        uncapped=uncapped,
     )
 
 
 def _noisy_path(
     points: Points | GridPoints, problem: Problem, schedule: DescentSchedule, n: int, noises: NDArray[np.int64],
-    callback: Callback | None, progress: Progress,
+    callback: Callback | None, progress: Progress, longer: LongerSteps | None = None,
 ) -> NDArray[np.float64]:  # fmt: skip
     """All points of a descent over checked records: in one compiled loop, if there is one for them."""
     unit, limit = schedule.grid.unit, schedule.grid.limit(points.d)
     after = DescentSteps(1 / (n * unit), problem.lam, schedule.rates, problem.projection)
-    if callback is None and (progress is None or progress is False):
+    if longer is None and callback is None and (progress is None or progress is False):
         if isinstance(points, GridPoints):
             path = points.descend(problem.start, unit, noises, after)
         else:
@@ -440,7 +452,7 @@ def _noisy_path(
         return points.gradients(w, unit, limit)
 
     with reporting(progress, "descending") as report:
-        return walk(gradients, problem, after, noises, callback, report)
+        return walk(gradients, problem, after, noises, callback, report, longer)
 
 
 def _given_steps(clip: Any, steps: Any, step_size: Any, average: bool | None, resolution: Any) -> GivenSteps:
@@ -471,29 +483,6 @@ def _rate(step_size: float) -> float:
 def _check_length(steps: int, d: int) -> None:
     if steps * d > _MOST_KEPT:
         raise ValueError(f"steps={steps}: must be at most {_MOST_KEPT // d:,} for {d} columns, as all points are kept")
-
-
-def walk(
-    gradients: Callable[[Vector, int], NDArray[Any]], problem: Problem, after: DescentSteps, noises: NDArray[np.int64],
-    callback: Callback | None, report: Report,
-) -> NDArray[np.float64]:  # fmt: skip
-    """All points of a descent, step by step: for records in several blocks, and where Python takes part in a step."""
-    from ..kernels.descent import step_once
-
-    steps, d = noises.shape
-    w, space, path = problem.start.copy(), np.empty(d), np.empty((steps + 1, d))
-    mean, region = after.mean, np.zeros(3 + 2 * d) if after.projection is None else after.projection.region
-    for t in range(steps):
-        path[t] = w
-        report(t, steps, "")
-        step_once(gradients(w, t), noises[t], mean, after.rates[t], region, w, space)
-        if after.projection is None:
-            w = given_point(problem.over, "project(w)", problem.nearest(w, after.rates[t]), d)
-        if callback is not None:
-            callback(t + 1, w.copy())
-    report(steps, steps, "")
-    path[steps] = w
-    return path
 
 
 def _result(path: NDArray[np.float64], average: bool) -> Vector:

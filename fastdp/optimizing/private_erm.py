@@ -61,7 +61,7 @@ class PrivateMinimum(Accounted):
         "descent", "moments" or "exponential".
     bound : float or None
         The mean loss at w exceeds the least one by at most this in expectation, if the declared bounds hold; of a
-        descent that has bought second moments, what follows from them.
+        descent that has bought second moments, or whose steps have grown, what follows from these.
     promises : dict of str to float or None
         The bound of every method by public numbers, by which they were compared; of "descent", that with
         curvature="declared". None: it does not apply, or has none.
@@ -137,8 +137,8 @@ def private_erm(
         nearest to `vector_mean` for SquaredDistance. "exponential": `exponential_erm`, in up to four dimensions.
         "auto": the least bound, where that of moments, which usually do far better than it, counts for a third.
     curvature : {"auto", "declared"}
-        As in `noisy_projected_gradient_descent`: whether a descent may buy second moments, or takes the steps that the
-        declared bounds allow.
+        As in `noisy_projected_gradient_descent`: whether a descent may buy second moments or take longer steps, or
+        keeps to those that the declared bounds allow.
     start : array_like of float, optional
         A point of the set where descents start; by default its center. It must be public: a constant, or `.w` of an
         earlier release.
@@ -202,9 +202,10 @@ def private_erm(
             raise plan
         plan = _Choice(problem, n, asked)  # a Custom loss is refused in comparisons only
     w, details = plan.run(ErmRun(points, outside, progress, rng, budget))
-    bound = details.bound if isinstance(details, PrivateDescent) else excess[method]
-    problem.warn_if_vacuous(bound)
-    return PrivateMinimum(w, method, bound, excess, refusals, details)
+    if isinstance(details, PrivateDescent):  # which has warned by itself
+        return PrivateMinimum(w, method, details.bound, excess, refusals, details)
+    problem.warn_if_vacuous(excess[method])
+    return PrivateMinimum(w, method, excess[method], excess, refusals, details)
 
 
 # --- the methods: public numbers first, then a run on the records
@@ -238,13 +239,17 @@ class _Descent(ErmPlan):
         given = GivenSteps(clip=problem.loss.lipschitz(problem.over))  # an error names the bound that it needs
         self._schedule = DescentSchedule.of(problem, n, len(problem.start), asked, given)
         self.bound = self._schedule.bound
+        self._declared = declared
         self._measured = None if declared else MeasuredPlan.of(problem, n, len(problem.start), asked)
 
     def run(self, on: ErmRun) -> tuple[Vector, Details]:
         if self._measured is not None:
             fit = run_measured_descent(self._measured, on.points, progress=on.progress, rng=on.rng, budget=on.budget)
             return fit.w, fit
-        fit = run_descent(on.points, *self._about, self._schedule, progress=on.progress, rng=on.rng, budget=on.budget)
+        fit = run_descent(
+            on.points, *self._about, self._schedule, declared=self._declared, progress=on.progress, rng=on.rng,
+            budget=on.budget,
+        )  # fmt: skip
         return fit.w, fit
 
 

@@ -45,6 +45,8 @@ class DescentSchedule:
     bound      of the expected excess risk; None where no theorem gives one
     uncapped   the same if there were no limit to the number of steps
     options    what every kind of noise would have had
+    rough      the expected squared norm of a step over its rate, at most
+    may_grow   whether steps may grow on the way: they fall to 0, the loss has corners, and there is a bound
     """
 
     rates: Vector
@@ -52,6 +54,8 @@ class DescentSchedule:
     options: dict[str, CoordinateNoise]
     bound: float | None
     uncapped: float | None
+    rough: float
+    may_grow: bool
 
     @property
     def steps(self) -> int:
@@ -85,7 +89,8 @@ class DescentSchedule:
                 if given.step_size is None:
                     uncapped = min(bound, theorems.best(wanted, noise_square(wanted)) + rounding)
         rates = np.full(count, first) if average is not None else first * _falling(count)
-        return cls(rates, grid, options, bound, uncapped)
+        may_grow = bound is not None and average is None and not theorems.longest
+        return cls(rates, grid, options, bound, uncapped, theorems.rough(square), may_grow)
 
 
 @lru_cache(16)
@@ -139,7 +144,7 @@ class _DescentTheorems:
     def _square(self) -> float:
         return (self.lipschitz + self.problem.ridge) ** 2
 
-    def _rough(self, noise: float) -> float:
+    def rough(self, noise: float) -> float:
         """The expected squared norm of a step over its rate, at most."""
         square = self._square + noise
         corners = self.problem.steepest_l1
@@ -168,13 +173,13 @@ class _DescentTheorems:
         """Theorem 6 where the loss is smooth, theorem 4 or 5 where it is not."""
         if self.longest:
             return min(self._path_length(count, noise) / count, _OF_LONGEST * self.longest)
-        return self.problem.radius / sqrt((count + (self.average is None)) * self._rough(noise))
+        return self.problem.radius / sqrt((count + (self.average is None)) * self.rough(noise))
 
     def bound(self, count: int, first: float, noise: float) -> float | None:
         """Of the expected excess."""
         if self.average is False:
             return None
-        rough = (1 if self.average else (count + 1) / count) * self._rough(noise)
+        rough = (1 if self.average else (count + 1) / count) * self.rough(noise)
         way = way_excess(self.problem, first * count)
         found = way + first * rough / 2
         if self.longest and first < self.longest:

@@ -11,12 +11,12 @@ import numpy as np
 
 from ..kernels import covering_nets, losses, tangents
 from ..support.warmup import Steps
-from .descent import walk
 from .grid_points import GridPoints
 from .losses import AbsoluteDeviation, Gradient, Logistic, Loss, Softmax, SquaredDistance
 from .points import DescentSteps, Points
 from .problem import Problem
 from .sets import Box
+from .stepwise import walk
 
 
 def steps() -> Steps:

@@ -81,9 +81,10 @@ def test_bounds_are_those_of_runs() -> None:
     sign = np.where(y > 0, 1.0, -1.0)
     error, logistic, hinge = losses.SquaredError(x_norm=1, y_bound=1), losses.Logistic(x_norm=1), losses.Hinge(x_norm=1)
     for loss, labels in ((error, y), (logistic, sign), (hinge, sign)):
-        fit: Any = fastdp.noisy_projected_gradient_descent(X, labels, loss=loss, over=BALL, **PRICE)
+        more: dict[str, Any] = {"loss": loss, "over": BALL, "curvature": "declared", **PRICE}
+        fit: Any = fastdp.noisy_projected_gradient_descent(X, labels, **more)
         assert fit.bound == bounds.noisy_projected_gradient_descent(2000, 3, loss=loss, over=BALL, **PRICE)
-    more: dict[str, Any] = {"loss": hinge, "over": BALL, "noise": "laplace", "steps": 20, "average": True, **PRICE}
+    more = {"loss": hinge, "over": BALL, "noise": "laplace", "steps": 20, "average": True, **PRICE}
     fit = fastdp.noisy_projected_gradient_descent(X, sign, **more)
     assert fit.bound == bounds.noisy_projected_gradient_descent(2000, 3, **more)
     with pytest.raises(ValueError, match=r"^average=False: there is no bound for the last point of constant steps$"):

@@ -456,7 +456,8 @@ def solved(name: str) -> tuple[Array, Array | None, float]:
 def test_bounds_fall_with_records_and_with_epsilon(name: str) -> None:
     def bound(n: int, epsilon: float) -> float:
         X, y = records(name, n, 8)
-        found = noisy(X, y, loss=LOSSES[name], over=sets.Ball(1.0), epsilon=epsilon, delta=1e-6).bound
+        options: Options = {"over": sets.Ball(1.0), "epsilon": epsilon, "delta": 1e-6, "curvature": "declared"}
+        found = noisy(X, y, loss=LOSSES[name], **options).bound
         assert found is not None
         return found
 
@@ -740,7 +741,8 @@ def test_results_print() -> None:
 
 def test_the_price_of_the_limit_to_the_steps_is_shown() -> None:
     X, y = records("hinge", 60_000, 2)
-    fit = noisy(X, y, loss=LOSSES["hinge"], over=sets.Ball(1.0), epsilon=8.0, delta=1e-3)
+    options: Options = {"over": sets.Ball(1.0), "epsilon": 8.0, "delta": 1e-3, "curvature": "declared"}
+    fit = noisy(X, y, loss=LOSSES["hinge"], **options)
     assert fit.steps == 1000
     assert fit.bound is not None
     assert fit.uncapped is not None
