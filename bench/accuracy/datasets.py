@@ -216,12 +216,30 @@ def _churn() -> tuple[Array, Array, int]:
     return np.hstack([X, kinds]), np.where(table["churn"] == "Yes", 1.0, -1.0), len(table)
 
 
+def _penguins() -> tuple[Array, Array, int]:
+    """Their mass in grams by all else that is known of them: collinear columns of 0 and 1, and few records."""
+    table = frame("palmerpenguins", "penguins").dropna(subset=["body_mass_g"])
+    numbers = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "year"]
+    kinds = module_of("pandas").get_dummies(table.drop(columns=[*numbers, "body_mass_g"]).astype(str)).to_numpy() * 1.0
+    X = _spread(table[numbers].to_numpy(np.float64))
+    return np.hstack([X, kinds]), _spread(table["body_mass_g"].to_numpy(np.float64)), len(table)
+
+
+def _baseball() -> tuple[Array, Array, int]:
+    """The salaries of players, most of them low, by 16 collinear numbers and three columns of two kinds."""
+    table = frame("ISLR", "Hitters").dropna(subset=["Salary"])
+    kinds = module_of("pandas").get_dummies(table[["League", "Division", "NewLeague"]]).to_numpy() * 1.0
+    X = _spread(table.drop(columns=["League", "Division", "NewLeague", "Salary"]).to_numpy(np.float64))
+    return np.hstack([X, kinds]), _spread(table["Salary"].to_numpy(np.float64)), len(table)
+
+
 @cache
 def regression(name: str) -> tuple[Array, Array]:
     """Points with a column of ones, divided by the largest norm of the table; the first records of one shuffle."""
     makers = {
         "breast_cancer": _breast_cancer, "digits": _digits, "flchain": _flchain, "fertility": _fertility,
         "diabetes": _diabetes, "diamonds": _diamonds, "spam7": _spam, "wa_churn": _churn,
+        "penguins": _penguins, "Hitters": _baseball,
     }  # fmt: skip
     X, y, n = makers[name]()
     X = np.hstack([X, np.ones((len(X), 1))])

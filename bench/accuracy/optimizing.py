@@ -211,3 +211,27 @@ for _epsilon in (1.0, 10.0):
             of=_name,
             epsilon=_epsilon,
         )(_hinge_in_ball)
+
+
+# --- least squares where next to nothing can be seen: hardly worse than the constant 0, and better where it can be
+
+NOTHING = "w = 0"
+FEW = {"penguins": ("palmerpenguins/penguins", 0.01, 1.15), "Hitters": ("ISLR/Hitters", 0.1, 0.85)}
+
+
+def _beside_nothing(seed: int, *, of: str, epsilon: float) -> dict[str, float]:
+    _, y = regression(of)
+    return {OURS: _squared_in_ball(seed, of=of, epsilon=epsilon), NOTHING: float((y**2).mean()) - _least(of, False)}
+
+
+for _name, (_table, _epsilon, _limit) in FEW.items():
+    task(
+        f"least-squares-{_name}-ball-{_epsilon:g}",
+        f"least squares over a ball of 10, epsilon = {_epsilon:g}, delta = 1e-6, add-remove",
+        table=_table,
+        figure="excess mean squared error",
+        target=at_most(_limit, of=NOTHING),
+        seeds=SEEDS,
+        of=_name,
+        epsilon=_epsilon,
+    )(_beside_nothing)

@@ -30,6 +30,7 @@ _EIGEN = 0.7  # of the noise's spectral scale: below it an eigenvalue is hardly 
 # A solution may be so much larger than the one that is predicted with, in squares; and not below this part of the set.
 _WIDER, _SMALL = 3.0, 1e-4
 _CLEAR = 2.0  # nats of evidence against "there is nothing to see"
+_DOUBTED = 4.0  # a mean of x y is taken to be half as long as it can be
 ALLOWED = 0.1  # of theorem 2's bound: by so much more than the least may the noisy quadratic be at the answer
 
 
@@ -147,11 +148,10 @@ class NoisyQuadratic:
         cross, d = vectors.T @ self.cross, len(values)
         curvatures = self._positive(values)
         evidence, kept = self._posterior(curvatures, cross, size, np.full(d, noise.vector**2))
-        trace = max(float(np.trace(self.gram)), 0.0)
-        seen = values[-1] >= noise.matrix * sqrt(2 * d) or evidence.max() - evidence[0] >= _CLEAR
-        if not seen and size**2 * trace / d <= self.labels**2:
-            # nothing is seen of the matrix but its size, by which the set's points are harmless: follow the vector
-            return self.over.project(self.cross / max(trace / d + self.lam / 2, 2.0**-300))
+        if values[-1] < noise.matrix * sqrt(2 * d) and evidence.max() - evidence[0] < _CLEAR:
+            # nothing is seen: the step along the vector that is right for any matrix, and less of it the noisier it is
+            believed = self.labels**2 / (self.labels**2 + _DOUBTED * noise.vector**2)
+            return self.over.project(believed * self.cross / (self.norm**2 + self.lam / 2))
         weights = np.exp(evidence - evidence.max())
         w = (weights / weights.sum()) @ kept / (curvatures + self.lam / 2)
         if not np.linalg.norm(w) <= _HELD * size:

@@ -77,6 +77,26 @@ def test_without_noise_everything_is_believed_and_with_much_nothing() -> None:
     np.testing.assert_allclose(w, 0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.05, 0.5, 5.0, 500.0])
+def test_where_nothing_is_seen_the_answer_is_a_step_that_is_right_for_any_matrix(scale: float) -> None:
+    """Also where noise has made the trace negative; and what it adds to the loss is a sixteenth at most."""
+    rng, d, cross = np.random.default_rng(4), 30, np.zeros(30)
+    cross[0] = 0.2
+    true, added = np.diag(np.r_[0.5, np.full(d - 1, 0.5 / (d - 1))]), []
+    for trial in range(40):
+        E = rng.normal(size=(d, d)) * scale / 2
+        seen = cross + rng.normal(size=d) * scale
+        quadratic = noisy((E + E.T) * 0.5 - (trial % 2) * scale * np.eye(d), seen, sets.Ball(50.0), scale)
+        w, _ = quadratic.minimise(1e9)
+        step = seen / (1 + 4 * scale**2)
+        if np.allclose(w, sets.Ball(50.0).of_dimension(d).project(step), rtol=1e-12):
+            added.append(w @ true @ w - 2 * cross @ w)
+    assert len(added) > 20
+    assert np.mean(added) <= 1 / 16
+    if scale == 0.05:
+        assert np.mean(added) < -0.03, "and downhill where the vector tells the way"
+
+
 @pytest.mark.parametrize(("n", "d"), [(400, 6), (4000, 12), (1, 3), (50, 1)])
 def test_the_answer_is_a_function_of_what_was_released(n: int, d: int) -> None:
     """The same from the noisy moments alone: a shrinkage by the true ones would differ."""
