@@ -239,7 +239,7 @@ def regression(name: str) -> tuple[Array, Array]:
     makers = {
         "breast_cancer": _breast_cancer, "digits": _digits, "flchain": _flchain, "fertility": _fertility,
         "diabetes": _diabetes, "diamonds": _diamonds, "spam7": _spam, "wa_churn": _churn,
-        "penguins": _penguins, "Hitters": _baseball,
+        "penguins": _penguins, "hitters": _baseball,
     }  # fmt: skip
     X, y, n = makers[name]()
     X = np.hstack([X, np.ones((len(X), 1))])

@@ -216,7 +216,7 @@ for _epsilon in (1.0, 10.0):
 # --- least squares where next to nothing can be seen: hardly worse than the constant 0, and better where it can be
 
 NOTHING = "w = 0"
-FEW = {"penguins": ("palmerpenguins/penguins", 0.01, 1.15), "Hitters": ("ISLR/Hitters", 0.1, 0.85)}
+FEW = {"penguins": ("palmerpenguins/penguins", 0.01, 1.15), "hitters": ("ISLR/Hitters", 0.1, 0.85)}
 
 
 def _beside_nothing(seed: int, *, of: str, epsilon: float) -> dict[str, float]:
