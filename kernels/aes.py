@@ -70,12 +70,12 @@ def round_key(keys: Any, number: int) -> Any:
 
 @jit
 def fill_hardware_into(schedule: U32Array, stream: int, group: int, out: U32Array) -> None:
-    """Write whole groups of 32-bit words, from group number `group` of the stream on, by AES instructions.
+    """Write groups of 32-bit words, from group number `group` of the stream on, by AES instructions.
 
-    Shapes    schedule uint32[60] of expand_key_into, out uint32[256 k]
+    Shapes    schedule uint32[60] of expand_key_into, out uint32[256 k], or uint32[128] for half a group
     Cost      1024 bytes in about 30 ns with 512 bits, 110 ns with 128
     Source    SP 800-38A, section 6.5; docs/algorithms.md, random words
-    Requires  len(out) a multiple of 256; BLOCK_LANES not 0
+    Requires  BLOCK_LANES not 0
     Used by   words
     Oracle    tests/oracles/aes.py::stream_words
     """

@@ -21,10 +21,13 @@ def copy_into(x: Any, out: Any) -> None:
 
 @emit
 def seen_as(typing: Any, array: Any, dtype: Any) -> Any:
-    """The memory of a contiguous array as entries of another type; not counted: who calls must hold the array."""
-    if not is_vector(array):
+    """The memory of a contiguous array, or of `bytes` that are only read, as entries of another type.
+
+    It is not counted: who calls must hold the array.
+    """
+    if not is_vector(array) and not isinstance(array, types.Bytes):
         return None
-    seen = array.copy(dtype=dtype.dtype)
+    seen = types.Array(dtype.dtype, 1, "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         held = context.make_array(array)(context, builder, args[0])

@@ -328,7 +328,7 @@ def _is_plain(kind: Any, modules: set[str]) -> bool:
         return isinstance(kind.literal_value, bool | int | str)
     if isinstance(kind, _types.Omitted):
         return kind.value is None or isinstance(kind.value, bool | int | float | str)
-    if isinstance(kind, _types.Array | _types.CPointer):
+    if isinstance(kind, _types.Array | _types.Bytes | _types.CPointer):
         return _is_plain(kind.dtype, modules)
     if isinstance(kind, _types.Optional):
         return _is_plain(kind.type, modules)

@@ -13,6 +13,7 @@ from . import layout
 from .arrays import seen_as
 from .compile import jit
 from .draw_bits import (
+    continued_prefix,
     count_nan,
     fill_words_into,
     floor_pair,
@@ -26,10 +27,10 @@ from .draw_bits import (
 )
 from .elementary import add_pairs, from_uint52, from_uint64, ln_one, ln_pair, multiply_pairs, power_above_inverse
 from .lanes import F64Array, U32Array, fma, int64, stack, uint64
-from .layout import LAPLACE_BLOCK, MEDIUM_EXTRA, SHORT_BITS, U_MORE_STREAM, UNDECIDED, U
-from .words import word_one
+from .layout import GROUP_HALVES, LAPLACE_BLOCK, MEDIUM_EXTRA, SHORT_BITS, U_MORE_STREAM, U_STREAM, UNDECIDED, U
+from .words import GROUP, fill_half_into, word_one
 
-SHORT_CALL = 64  # draws: up to here one escalation would show in the time of a call
+SHORT_CALL = GROUP // 2  # 64 draws: up to here one escalation would show in the time of a call
 
 
 def invert_with(prefix: Any, to_float: Any) -> Any:
@@ -66,6 +67,7 @@ def invert_with(prefix: Any, to_float: Any) -> Any:
 invert_short_into = invert_with(short_prefix, from_uint52)
 invert_medium_into = invert_with(medium_prefix, from_uint52)
 invert_long_into = invert_with(long_prefix, from_uint64)
+invert_continued_into = invert_with(continued_prefix, from_uint64)
 
 
 @jit
@@ -106,18 +108,27 @@ def laplace_block_into(key: U32Array, block: int, extra: int, law: F64Array, out
     n = out.size
     halves, more = stack(np.uint32, LAPLACE_BLOCK), stack(np.uint32, LAPLACE_BLOCK)
     first = uint64(block) * uint64(LAPLACE_BLOCK)
-    fill_words_into(key, first, n, extra, 2, halves, more, more)
+    short = extra == 0 and n <= SHORT_CALL
+    if short:
+        fill_half_into(key, uint64(U_STREAM), first // uint64(GROUP_HALVES), halves[: GROUP_HALVES // 2])
+    else:
+        fill_words_into(key, first, n, extra, 2, halves, more, more)
     bits = SHORT_BITS + extra
     unit = 2.0**-bits
     scale, offset, error = law[layout.LAPLACE_SCALE], law[layout.LAPLACE_OFFSET], law[layout.LAPLACE_ERROR]
-    if extra == 0:
+    if short:
+        # as many bits of each draw as a float takes: one such call in 2^28 needs more, and has a time that shows it
+        continued = stack(np.uint64, SHORT_CALL)
+        fill_half_into(key, uint64(U_MORE_STREAM), first // uint64(GROUP), seen_as(continued, np.uint32))
+        count = invert_continued_into(halves, continued, 2.0**-63, scale, offset, error, out)
+    elif extra == 0:
         count = invert_short_into(halves, more, unit, scale, offset, error, out)
     elif extra == MEDIUM_EXTRA:
         count = invert_medium_into(halves, seen_as(more, np.uint16), unit, scale, offset, error, out)
     else:
         count = invert_long_into(halves, more, unit, scale, offset, error, out)
     if count == 0:
-        if n > SHORT_CALL:
+        if n > SHORT_CALL or short:
             return 0
         # a short call takes one second level in any case, so that its time does not show whether one was needed
         beyond = word_one(key, uint64(U_MORE_STREAM), first)

@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import seen_as
 from .compile import jit
 from .elementary import add_pairs, two_sum
-from .lanes import F64Array, U16Array, U32Array, bits_of, float64, float_of, int64, uint64
+from .lanes import F64Array, U16Array, U32Array, U64Array, bits_of, float64, float_of, int64, uint64
 from .layout import COIN_BITS, COIN_STREAM, GROUP_HALVES, LONG_EXTRA, MEDIUM_EXTRA, U_EXTRA_STREAM, UNDECIDED
 from .words import fill_groups_into
 
@@ -96,6 +96,12 @@ def medium_prefix(halves: U32Array, more: U16Array, i: int) -> int:
 def long_prefix(halves: U32Array, more: U32Array, i: int) -> int:
     """63 bits of U."""
     return (uint64(halves[i]) >> uint64(1)) << uint64(LONG_EXTRA) | uint64(more[i])
+
+
+@jit(inline=True)
+def continued_prefix(halves: U32Array, beyond: U64Array, i: int) -> int:
+    """63 bits of U: the first 32 of those that a second level takes follow on the short prefix."""
+    return (uint64(halves[i]) >> uint64(1)) << uint64(32) | beyond[i] >> uint64(32)
 
 
 @jit

@@ -75,7 +75,7 @@ _GAUSSIAN = (
          "-1.bdd1e299d6067p-21 1.6a09e66867799p+32 1.08b87598a7e64p-23 1.6a09e667f3bcdp+33 1p-67 1.369da8f467711p-15 "
          "1.974b2334f2346p+33 1.000025a82799ap-31 1.ad413cccfe77ap-50 1.2b4d59c11fd32p-43"),
 )  # fmt: skip
-_BLOCK, _ENTRIES, _GRID = 3, 40, 0.25  # enough for a loop of lanes and its rest
+_BLOCK, _ENTRIES, _GRID = 3, (40, 104), 0.25  # of a short call, and of one that is none: of lanes and their rest
 
 _ETA, _TOP, _CANDIDATES = 0.125, 24, 41
 _FACTOR, _LEVELS = 0.18, 56.0  # of buckets: below eta / ln 2
@@ -112,19 +112,29 @@ def _ask_word(call: Call, kind: Any, key: Any) -> Any:
 def _ask_noise(call: Call, key: Any, laws: Any, values: Any, *grid: float) -> Any:
     answers = []
     for extra, law in laws:
-        out, undecided = np.zeros_like(values), np.zeros(_ENTRIES, np.int64)
         numbers = np.array([float.fromhex(number) for number in law.split()])
-        found = call(values, *grid, key, _BLOCK, extra, numbers, out, undecided)
-        answers.append((found, _print(out)))
+        for n in _ENTRIES:
+            out, undecided = np.zeros_like(values[:n]), np.zeros(n, np.int64)
+            found = call(values[:n], *grid, key, _BLOCK, extra, numbers, out, undecided)
+            answers.append((found, _print(out)))
+    return tuple(answers)
+
+
+def _ask_few(call: Call, key: Any, laws: Any, values: Any, grid: float = 1.0) -> Any:
+    answers = []
+    for extra, law in laws:
+        out = values[: _ENTRIES[0]].copy()
+        numbers = np.array([grid, extra, *(float.fromhex(number) for number in law.split())])
+        answers.append((call(out, key.tobytes(), numbers), _print(out)))
     return tuple(answers)
 
 
 def _integers() -> Any:
-    return np.arange(_ENTRIES) * 1000
+    return np.arange(_ENTRIES[-1]) * 1000
 
 
 def _floats() -> Any:
-    return np.arange(_ENTRIES) * 1.375
+    return np.arange(_ENTRIES[-1]) * 1.375
 
 
 def _scores(kind: Any) -> Any:
@@ -227,10 +237,14 @@ def _ask_pointer_noise(call: Call, key: Any, laws: Any, values: Any, *grid: floa
 # --- the answers
 
 _WORDS = (_RFC, 1872678935)
-_LAPLACE_I = ((0, 3300406097), (0, 773878147), (0, 724446685))
-_LAPLACE_F = ((0, 1949963850), (0, 1107724080), (0, 3402746674))
-_GAUSSIAN_I = ((0, 95411776), (0, 161471939), (0, 1639195468))
-_GAUSSIAN_F = ((0, 2893941032), (0, 181393462), (0, 4193208285))
+_LAPLACE_I = ((0, 3300406097), (0, 2121483559), (0, 773878147), (0, 2315618029), (0, 724446685), (0, 1081813757))
+_LAPLACE_FEW_I = ((0, 1690472302), (0, 2886728497), (0, 3216987888))
+_LAPLACE_F = ((0, 1949963850), (0, 4254242453), (0, 1107724080), (0, 4084815997), (0, 3402746674), (0, 3836738858))
+_LAPLACE_FEW_F = ((0, 1758481115), (0, 244026228), (0, 1227944962))
+_GAUSSIAN_I = ((0, 95411776), (0, 3881172824), (0, 161471939), (0, 1647260628), (0, 1639195468), (0, 3282476709))
+_GAUSSIAN_FEW_I = ((0, 1449117436), (0, 242870807), (0, 1573931684))
+_GAUSSIAN_F = ((0, 2893941032), (0, 570022717), (0, 181393462), (0, 428433922), (0, 4193208285), (0, 4011638037))
+_GAUSSIAN_FEW_F = ((0, 3958366627), (0, 1122356960), (0, 2677085934))
 
 _CTR = (b"\x8e\xa2\xb7\xcaQgE\xbf\xea\xfcI\x90KI`\x89", 1883346581)
 _AES_WORDS = (
@@ -255,10 +269,14 @@ _AES_WORDS = (
     291197840,
 )
 _AES_WORD = (1082945504, 2796811041)
-_LAPLACE_I_AES = ((0, 3715401881), (0, 3089724423), (0, 1936167538))
-_LAPLACE_F_AES = ((0, 2830355025), (0, 1448815109), (0, 789723590))
-_GAUSSIAN_I_AES = ((0, 3685524348), (0, 3389301538), (0, 2166060541))
-_GAUSSIAN_F_AES = ((0, 1512866546), (0, 1676153702), (0, 2946794240))
+_LAPLACE_I_AES = ((0, 3715401881), (0, 3387745371), (0, 3089724423), (0, 2121436706), (0, 1936167538), (0, 758070920))
+_LAPLACE_FEW_I_AES = ((0, 736886107), (0, 1127301038), (0, 4278752981))
+_LAPLACE_F_AES = ((0, 2830355025), (0, 1217969687), (0, 1448815109), (0, 2890024369), (0, 789723590), (0, 880299384))
+_LAPLACE_FEW_F_AES = ((0, 1114610520), (0, 1214519406), (0, 3203279796))
+_GAUSSIAN_I_AES = ((0, 3685524348), (0, 2167823198), (0, 3389301538), (0, 2481593461), (0, 2166060541), (0, 422730171))
+_GAUSSIAN_FEW_I_AES = ((0, 2965222864), (0, 2108632922), (0, 1114615562))
+_GAUSSIAN_F_AES = ((0, 1512866546), (0, 2312616600), (0, 1676153702), (0, 2594486831), (0, 2946794240), (0, 380198249))
+_GAUSSIAN_FEW_F_AES = ((0, 2031304034), (0, 1046374397), (0, 4088760087))
 _PROPOSALS_AES = (22, 1319554465)
 _ARRIVALS_AES = (2, 953714526)
 _HEADS_AES = (0, 12)
@@ -286,6 +304,18 @@ ANSWERS: dict[str, _Answer] = {
     ),
     "noise.add_gaussian_on_grid_into": _Answer(
         lambda call, _, key: _ask_noise(call, key, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_F, _GAUSSIAN_F_AES
+    ),
+    "noise.add_laplace_to_few": _Answer(
+        lambda call, _, key: _ask_few(call, key, _LAPLACE, _integers()), _LAPLACE_FEW_I, _LAPLACE_FEW_I_AES
+    ),
+    "noise.add_laplace_to_few_on_grid": _Answer(
+        lambda call, _, key: _ask_few(call, key, _LAPLACE, _floats(), _GRID), _LAPLACE_FEW_F, _LAPLACE_FEW_F_AES
+    ),
+    "noise.add_gaussian_to_few": _Answer(
+        lambda call, _, key: _ask_few(call, key, _GAUSSIAN, _integers()), _GAUSSIAN_FEW_I, _GAUSSIAN_FEW_I_AES
+    ),
+    "noise.add_gaussian_to_few_on_grid": _Answer(
+        lambda call, _, key: _ask_few(call, key, _GAUSSIAN, _floats(), _GRID), _GAUSSIAN_FEW_F, _GAUSSIAN_FEW_F_AES
     ),
     "scores.find_tops_into": _Answer(_ask_tops, (_TOP, _TOP), None, 0),
     "buckets.sum_blocks_into": _Answer(_ask_weights, (_TOP, _WEIGHT), None, 0),
@@ -350,6 +380,9 @@ def _in_form(argument: Any, kind: Any) -> Any:
     if isinstance(argument, np.ndarray):
         if type(kind) is _types.Array and (str(kind.dtype), kind.ndim) == (str(argument.dtype), argument.ndim):
             return np.asfortranarray(argument) if kind.layout == "F" and kind.ndim > 1 else argument
+    elif isinstance(argument, bytes):
+        if type(kind) is _types.Bytes:
+            return argument
     elif str(kind) == "float64" or (isinstance(argument, int) and type(kind) in (_types.Integer, _types.Boolean)):
         return argument
     raise _OtherForm

@@ -53,6 +53,24 @@ def fill_groups_into(key: U32Array, stream: int, group: int, out: U32Array) -> N
 
 
 @jit
+def fill_half_into(key: U32Array, stream: int, group: int, out: U32Array) -> None:
+    """Write the first half of a group of 32-bit words: for few draws.
+
+    Shapes    key as fill_groups_into takes it; out uint32[128]
+    Cost      by AES half of what a group takes, otherwise as much
+    Source    docs/algorithms.md, random words
+    Used by   discrete_laplace
+    Oracle    tests/oracles/words.py::stream_half_words
+    """
+    if AES_HERE and key.size != CHACHA20_KEY:
+        fill_aes_into(expanded(key, stack(np.uint32, SCHEDULE)), stream, group, out)
+    else:
+        whole = stack(np.uint32, GROUP_HALVES)
+        fill_groups_into(key, stream, group, whole)
+        copy_into(whole[: out.size], out)
+
+
+@jit
 def words_into(key: U32Array, stream: int, first: int, out: U64Array) -> None:
     """Write the 64-bit words first, first + 1, ... of a stream.
 

@@ -1,8 +1,8 @@
 """The process whose instructions are counted: it does the work of some cases, and marks for callgrind what counts.
 
 `instructions.py` runs it as `python -m fastdp.bench.harness.counted case:n ...`: once by itself, so that the disk
-cache has
-every kernel, then under valgrind. It replaces where keys come from by a seed, so that it does the same in every run.
+cache has every kernel, then under valgrind. It replaces the operating system's keys by those of a seed, so that it does
+the same in every run.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import mmap
 import sys
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
 
 import fastdp
-from fastdp import PrivacyWarning, Randomness
+from fastdp import PrivacyWarning
 from fastdp.randomness import keys
 
 from ..cases.registry import choose
@@ -67,6 +70,11 @@ def calls(n: int) -> int:
     return 2 if n > 1000 else 100
 
 
+def _take_keys_of(seed: int) -> None:
+    """Let the operating system's keys be those of a generator."""
+    vars(keys)["os"] = SimpleNamespace(urandom=np.random.default_rng(seed).bytes)
+
+
 def main(arguments: list[str]) -> int:
     warnings.simplefilter("ignore", PrivacyWarning)  # that whoever knows a seed knows the noise
     fastdp.set_num_threads(1)
@@ -75,12 +83,12 @@ def main(arguments: list[str]) -> int:
     for argument in arguments:
         name, _, n = argument.partition(":")
         (case,) = (case for case in choose((name,)) if case.name == name)
-        keys._secure_key = Randomness(seed=1).key
+        _take_keys_of(1)
         call, times = case.ours.make(int(n)), calls(int(n))
         for _ in range(times):
             call()  # loads kernels, fills whatever is kept
         gc.collect()
-        keys._secure_key = Randomness(seed=2).key
+        _take_keys_of(2)
         callgrind.count(argument, call, times)
     return 0
 

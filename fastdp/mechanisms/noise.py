@@ -21,9 +21,9 @@ from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_s
 from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
-from ..randomness.charged_keys import ChargedKeys
+from ..randomness.charged_keys import ChargedKeys, is_plain
 from ..randomness.keys import Randomness
-from ..randomness.noise_draws import Values, add_noise, check_finite
+from ..randomness.noise_draws import FEW, FewDraws, Values, add_noise, check_finite
 from ..randomness.noise_plans import (
     MAX_SCALE,
     GaussianPlan,
@@ -159,9 +159,7 @@ def laplace(
     """
     array = numbers_array("values", values)
     noise = laplace_noise(array.dtype.kind == "i", array.size, sensitivity, epsilon, resolution, neighbors)
-    with ChargedKeys("laplace", noise.guarantee, noise.parameters, budget, rng) as keys:
-        array = keys.reads(array, noise.plan, noise.grid or 1)
-        return release(array, noise.grid, noise.plan, keys.take, out)
+    return _released("laplace", array, noise, out, rng, budget)
 
 
 @overload
@@ -259,9 +257,7 @@ def gaussian(
     """
     array = numbers_array("values", values)
     noise = gaussian_noise(array.dtype.kind == "i", array.size, sensitivity, rho, epsilon, delta, resolution, neighbors)
-    with ChargedKeys("gaussian", noise.guarantee, noise.parameters, budget, rng) as keys:
-        array = keys.reads(array, noise.plan, noise.grid or 1)
-        return release(array, noise.grid, noise.plan, keys.take, out)
+    return _released("gaussian", array, noise, out, rng, budget)
 
 
 # --- parameters, checked, and the noise that follows from them
@@ -274,6 +270,7 @@ class CalibratedNoise(NamedTuple):
     plan: NoisePlan
     guarantee: Guarantee
     parameters: Mapping[str, float]
+    few: FewDraws
 
 
 @remembered
@@ -298,7 +295,7 @@ def laplace_noise(
     guarantee = PureDP(epsilon, neighbors=neighbors)
     if moved:  # in one coordinate or in many: loss_distributions.md, theorem 6
         guarantee = with_profile(guarantee, DiscreteLaplace(plan.scale, moved))
-    return CalibratedNoise(grid, plan, guarantee, row)
+    return CalibratedNoise(grid, plan, guarantee, row, FewDraws(plan, grid))
 
 
 @remembered
@@ -322,13 +319,13 @@ def gaussian_noise(
         grid, plan = _gaussian_for_floats(sensitivity, price, parameters.resolution(resolution), n)
         grid_sensitivity = _l2_on_grid(sensitivity, grid, n)
     differ = min(n, max(1, greatest_square(grid_sensitivity)))  # at most so many entries of two neighbours
-    mu = gaussian_mu(grid_sensitivity, plan.sigma, differ)
+    mu, few = gaussian_mu(grid_sensitivity, plan.sigma, differ), FewDraws(plan, grid)
     if price[1] is None:
         row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
-        return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row)
+        return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row, few)
     row = MappingProxyType({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
     zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
-    return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row)
+    return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row, few)
 
 
 def gaussian_price(rho: float | None, epsilon: float | None, delta: float | None) -> Price:
@@ -430,6 +427,22 @@ def usable_grid(grid: float, sensitivity: float) -> float:
 
 
 # --- releasing: call the kernel chunk by chunk, resolve exactly what it reports
+
+
+def _released(
+    mechanism: str,
+    array: Values,
+    noise: CalibratedNoise,
+    out: Values | None,
+    rng: Randomness | None,
+    budget: Budget | None,
+) -> Any:
+    """The release of values whose parameters have been checked."""
+    if out is None and array.size <= FEW and is_plain(budget, rng):
+        return noise.few.release(array)
+    with ChargedKeys(mechanism, noise.guarantee, noise.parameters, budget, rng) as keys:
+        array = keys.reads(array, noise.plan, noise.grid or 1)
+        return release(array, noise.grid, noise.plan, keys.take, out)
 
 
 def release(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..randomness import noise_plans
 from ..randomness.keys import Randomness
+from ..randomness.noise_draws import FewDraws
 from ..randomness.warmup import words
 from ..support.warmup import Steps
 from . import noise
@@ -29,7 +30,13 @@ def steps() -> Steps:
     """One step for each kernel and type of array."""
     made = words()
     key = Randomness().key
+    laws: dict[str, noise_plans.NoisePlan] = {
+        "laplace": noise_plans.laplace_plan(1.0),
+        "gaussian": noise_plans.gaussian_plan(1.0),
+    }
     for name, array, grid in arrays():
-        made.append((f"laplace, {name}", partial(noise.release, array, grid, noise_plans.laplace_plan(1.0), key)))
-        made.append((f"gaussian, {name}", partial(noise.release, array, grid, noise_plans.gaussian_plan(1.0), key)))
+        for law, plan in laws.items():
+            made.append((f"{law}, {name}", partial(noise.release, array, grid, plan, key)))
+            if array.flags.writeable:  # few are copied
+                made.append((f"{law}, few {name}", partial(FewDraws(plan, grid).release, array)))
     return made

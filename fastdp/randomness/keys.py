@@ -131,10 +131,14 @@ class Randomness:
         self._seed, self._releases = state["_seed"], count(state["_releases"])
 
 
+def secure_bytes() -> bytes:
+    """The bytes of a key from the operating system."""
+    return os.urandom(32) + (_cipher_here() if _cipher is None else _cipher)
+
+
 def _secure_key() -> Key:
     """A key from the operating system."""
-    cipher = _cipher_here() if _cipher is None else _cipher
-    return np.frombuffer(bytearray(os.urandom(32) + cipher), _WORD)  # of a bytearray: writable, as kernels are compiled
+    return np.frombuffer(bytearray(secure_bytes()), _WORD)  # of a bytearray: writable, as kernels are compiled
 
 
 def _cipher_here() -> bytes:

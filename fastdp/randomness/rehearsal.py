@@ -68,12 +68,12 @@ class _Rehearsal:
 
 
 _current: ContextVar[_Rehearsal | None] = ContextVar("fastdp rehearsal", default=None)
-_open = 0  # how many rehearsals there are in this process: what is asked first
+open_rehearsals: set[_Rehearsal] = set()  # in this process: what is asked first; add and discard are atomic
 
 
 def listener() -> Listener | None:
     """Who hears this context."""
-    if not _open:
+    if not open_rehearsals:
         return None
     rehearsal = _current.get()
     return None if rehearsal is None else rehearsal.listener
@@ -82,16 +82,15 @@ def listener() -> Listener | None:
 @contextmanager
 def heard_by(one: Listener) -> Iterator[None]:
     """Let it hear this context for the length of the block."""
-    global _open
     if listener() is not None:
         raise RuntimeError("a run is being replayed here already: an audit inside of what is audited hears nothing")
     rehearsal = _Rehearsal(one)
     token = _current.set(rehearsal)
-    _open += 1
+    open_rehearsals.add(rehearsal)
     try:
         yield
     finally:
-        _open -= 1
+        open_rehearsals.discard(rehearsal)
         rehearsal.listener = None
         _current.reset(token)
 

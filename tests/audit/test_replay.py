@@ -235,7 +235,7 @@ def test_it_warns_every_time_and_ends() -> None:
     with pytest.raises(ZeroDivisionError):
         replay(lambda ages: 1 // 0, AGES, OTHER)
     assert rehearsal.listener() is None
-    assert rehearsal._open == 0
+    assert not rehearsal.open_rehearsals
 
 
 def test_other_threads_and_contexts_are_not_heard() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from fastdp.kernels import aes, aes_software, layout
 from fastdp.kernels.aes_lanes import BLOCK_LANES, lanes_of_target
-from fastdp.kernels.words import fill_groups_into, word_one, words_into
+from fastdp.kernels.words import fill_groups_into, fill_half_into, word_one, words_into
 from tests import oracles
 
 GUARD = 0x5A5A5A5A
@@ -139,6 +139,17 @@ def test_words_one_by_one_and_many_are_those_of_the_oracle() -> None:
         assert out.tolist() == [word(stream, first + i) for i in range(n)]
         for i in (0, n // 2, n - 1):
             assert int(word_one(key, number, first + i)) == out[i]
+
+
+def test_half_a_group_is_the_first_half() -> None:
+    """Of keys and round keys of AES, and of keys of ChaCha20."""
+    data = RANDOM.randbytes(32)
+    for key in (key_of(data), schedule_of(data), key_of(data)[: layout.CHACHA20_KEY].copy()):
+        for stream, group in ((0, 0), (3, 8), (4, 2**40)):
+            whole, half = np.zeros(256, np.uint32), np.zeros(128, np.uint32)
+            fill_groups_into(key, stream, group, whole)
+            fill_half_into(key, stream, group, half)
+            assert half.tolist() == whole[:128].tolist()
 
 
 def test_the_ninth_word_decides() -> None:

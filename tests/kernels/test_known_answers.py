@@ -76,6 +76,17 @@ def gaussian(values: Any, *rest: Any) -> int:
     return add(values, exact.gaussian_block(word_of(key), block, values.size, plan.sigma), out, *grid)
 
 
+def few_with(definition: Any) -> Any:
+    """The definition of a kernel for few values, which is that of the kernel for all from block 0 on, in place."""
+
+    def few(values: Any, key: bytes, law: Any) -> int:
+        grid = [law[0]] if values.dtype == np.float64 else []
+        words = np.frombuffer(key, np.uint32)
+        return definition(values.copy(), *grid, words, 0, int(law[1]), law[2:], values, None)
+
+    return few
+
+
 def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> int:
     if grid is None:
         out[:] = [int(v) + z for v, z in zip(values, draws, strict=True)]
@@ -95,6 +106,10 @@ def add(values: Any, draws: list[int], out: Any, grid: float | None = None) -> i
         ("noise.add_laplace_on_grid_into", laplace),
         ("noise.add_gaussian_into", gaussian),
         ("noise.add_gaussian_on_grid_into", gaussian),
+        ("noise.add_laplace_to_few", few_with(laplace)),
+        ("noise.add_laplace_to_few_on_grid", few_with(laplace)),
+        ("noise.add_gaussian_to_few", few_with(gaussian)),
+        ("noise.add_gaussian_to_few_on_grid", few_with(gaussian)),
     ],
 )
 def test_words_and_noise_are_those_of_the_definition(name: str, definition: Any) -> None:
@@ -132,7 +147,7 @@ def test_kernels_that_take_a_key_and_are_called_from_python_have_an_answer() -> 
     inner = {
         "discrete_laplace.laplace_block_into", "discrete_gaussian.gaussian_block_into",
         "discrete_gaussian.resolve_proposal", "draw_bits.fill_words_into", "permute_and_flip.flip_coins_into",
-        "scores.first_words", "words.expanded",
+        "scores.first_words", "words.expanded", "words.fill_half_into",
     }  # fmt: skip
     synthetic = {"sampling.sample_records_into", "sampling.search_records_into"}
     found = set()
@@ -201,8 +216,8 @@ print(json.dumps(names))
 @pytest.mark.parametrize(
     ("code", "wanted"),
     [
-        ("fastdp.laplace(1, sensitivity=1, epsilon=1)", ["noise.add_laplace_into"]),
-        ("fastdp.gaussian(1.0, sensitivity=1, rho=1)", ["noise.add_gaussian_on_grid_into"]),
+        ("fastdp.laplace(1, sensitivity=1, epsilon=1)", ["noise.add_laplace_to_few"]),
+        ("fastdp.gaussian(np.zeros(2000), sensitivity=1, rho=1)", ["noise.add_gaussian_on_grid_into"]),
         ("fastdp.permute_and_flip([1, 2], sensitivity=1, epsilon=1)",
          ["scores.find_tops_into", "permute_and_flip.choose_head"]),
         ("fastdp.Randomness().generator().random()",

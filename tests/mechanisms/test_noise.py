@@ -6,6 +6,7 @@ import random
 import warnings
 from fractions import Fraction
 from functools import lru_cache, partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from fastdp.kernels import discrete_laplace, layout
 from fastdp.kernels import noise as kernels
 from fastdp.mechanisms import noise
 from fastdp.randomness import exact_draws as exact
-from fastdp.randomness import noise_draws, noise_plans
+from fastdp.randomness import keys, noise_draws, noise_plans
 from fastdp.randomness.keys import word_source
 from tests import oracles
 from tests.laws import assert_law, audit, check_low_bits, wrong_scales
@@ -246,20 +247,71 @@ def test_short_calls_are_the_definition_however_far_they_escalate(n, scale):
         assert draws(forced, n).tolist() == expected
 
 
-def test_a_short_call_takes_a_second_level_in_any_case():
+def test_a_short_call_of_a_large_scale_takes_a_second_level_in_any_case():
     """Up to 64 draws, one second level is computed even if the first level has decided all of them.
 
-    A call for an impossible law shows it: with an offset of -1000 every value is negative, which the kernel reports
-    if and only if it came to the second level. With 65 draws it does not.
+    A call for an impossible law shows it: with such an offset every value is negative, which the kernel reports if and
+    only if it came to the second level. With 65 draws it does not.
     """
-    law = noise_plans.laplace_plan(1.0).law.copy()
-    law[layout.LAPLACE_OFFSET] = -1000.0
+    law = noise_plans.laplace_plan(2.0**20).law.copy()
+    law[layout.LAPLACE_OFFSET] = -1000.0 * 2**20
     law[layout.LAPLACE_OFFSET_LOW] = 0.0
     for n, reported in ((1, 1), (2, 1), (63, 1), (64, 1), (65, 0), (1024, 0)):
         out = np.empty(n)
-        found = discrete_laplace.laplace_block_into(KEY, 0, 0, law, out)
+        found = discrete_laplace.laplace_block_into(KEY, 0, 16, law, out)
         assert not np.isnan(out).any()
         assert found == reported, n
+
+
+def test_a_short_call_of_a_small_scale_takes_no_second_level():
+    """Up to 64 draws are decided by 63 bits each; of as many that are a part of 65, the first 31 leave some open.
+
+    Nothing is decided at a second level whose error bound is infinite, so the kernel reports what came to it.
+    """
+    law = noise_plans.laplace_plan(2.0**15).law.copy()
+    law[layout.LAPLACE_ERROR_PAIR] = np.inf
+    found = dict.fromkeys((1, 63, 64, 65), 0)
+    for block in range(2000):
+        for n in found:
+            found[n] += discrete_laplace.laplace_block_into(KEY, block, 0, law, np.empty(n))
+    assert found[1] == found[63] == found[64] == 0 < found[65]
+
+
+@pytest.mark.parametrize("third", [False, True])
+@pytest.mark.parametrize("values", [np.arange(-5, 5) * 10**17, np.linspace(-3.5, 1e9, 10)], ids=["integers", "floats"])
+def test_few_values_get_the_draws_that_many_begin_with(values, third, monkeypatch):
+    """The short way, without an `out`, and the long one: the same bits of one key, also where all is left open."""
+    monkeypatch.setattr(keys, "os", SimpleNamespace(urandom=lambda n: bytes(range(n))))
+    if third:
+        open_to_the_third_level(monkeypatch)
+        noise.laplace_noise.cache_clear()
+        noise.gaussian_noise.cache_clear()
+    for shape in ((), (0,), (1,), (10,), (2, 5)) if third else ((), (0,), (1,), (2, 5), (64,), (65,), (1024,), (1025,)):
+        given = np.resize(values, shape)
+        for scale in (3.0, 2.0**20, 2.0**33):
+            for release in (
+                partial(fastdp.laplace, given, sensitivity=scale, epsilon=1.0),
+                partial(fastdp.gaussian, given, sensitivity=scale, rho=0.5),
+                partial(fastdp.gaussian, given, sensitivity=scale, epsilon=1.0, delta=1e-6),
+            ):
+                short, long = release(), release(out=np.empty_like(given))
+                assert type(short) is (type(given[()]) if shape == () else np.ndarray)
+                assert short.dtype == given.dtype
+                np.testing.assert_array_equal(short, long, strict=True)
+    noise.laplace_noise.cache_clear()
+    noise.gaussian_noise.cache_clear()
+
+
+def test_few_values_are_left_as_they_are():
+    """Read-only, without alignment, in rows of Fortran's order: what is drawn on is a copy."""
+    bytes_of = np.zeros(8 * 12 + 1, np.uint8)
+    odd = bytes_of[1:].view(np.int64).reshape(3, 4)
+    odd.flags.writeable = False
+    assert not odd.flags.aligned
+    for values in (odd, np.asfortranarray(odd), odd[1], odd[2, 1:2].astype(float)):
+        assert fastdp.laplace(values, sensitivity=1, epsilon=0.01).shape == values.shape
+        assert fastdp.gaussian(values, sensitivity=1, rho=0.01).any()
+    assert not bytes_of.any()
 
 
 # --- the laws

@@ -9,6 +9,7 @@ import pytest
 import fastdp
 from fastdp.mechanisms import noise
 from fastdp.privacy import calibration
+from fastdp.randomness.noise_draws import FewDraws
 
 GRID = [(e, d) for e in (1e-3, 0.1, 1.0, 4.0, 20.0, 300.0) for d in (0.3, 1e-2, 1e-6, 1e-12, 1e-60)]
 
@@ -213,8 +214,9 @@ def test_theorem_3_holds_with_what_is_set_aside(sensitivity, epsilon, delta, dim
 def test_releases_are_drawn_with_the_sigma_of_their_dimension(n, monkeypatch):
     """Through the public function: every entry counts as a dimension, and sigma reaches the kernel as it is."""
     plans = []
-    add = noise.add_noise
+    add, few = noise.add_noise, FewDraws.release
     monkeypatch.setattr(noise, "add_noise", lambda plan, *rest: (plans.append(plan), add(plan, *rest)))
+    monkeypatch.setattr(FewDraws, "release", lambda made, values: (plans.append(made.plan), few(made, values)))
     for values in (np.zeros(n, np.int64), np.zeros(n)):
         for options in ({"epsilon": 0.7, "delta": 1e-7}, {"rho": 0.3}):
             resolution = None if values.dtype == np.int64 else 0.5
