@@ -19,7 +19,7 @@ from ..kernels import layout
 from ..randomness import exact_draws as exact
 from ..randomness.keys import word_source
 from ..support.threads import run_chunks
-from .scores import blocks_of, changed
+from .scores import blocks_of, changed, tops_of
 
 _CHUNK = 1 << 18  # candidates that one thread flips coins for at a time: 0.2 ms
 _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
@@ -28,10 +28,14 @@ _ROOM = 64  # for coins that 96 bits do not decide: one in 2^45 of them
 def draw_head(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:
     """The number of the chosen candidate; `top` is the largest score, not -inf."""
     if scores.size <= layout.CANDIDATE_BLOCK:
-        head: int = _kernels().choose_head(scores, key, eta, layout.SLACK)
-        if head >= 0:
-            return head
+        return draw_head_of_few(scores, key, eta)
     return draw_head_of_many(scores, top, key, eta)
+
+
+def draw_head_of_few(scores: NDArray[Any], key: NDArray[np.uint32], eta: float) -> int:
+    """The same of at most one block, whose scores have been checked; the kernel finds the largest."""
+    head: int = _kernels().choose_head(scores, key, eta, layout.SLACK)
+    return head if head >= 0 else draw_head_of_many(scores, tops_of(scores)[1], key, eta)
 
 
 def draw_head_of_many(scores: NDArray[Any], top: Any, key: NDArray[np.uint32], eta: float) -> int:

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import layout
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Neighbors
-from ..randomness.keys import Key, Randomness
+from ..randomness.charged_keys import is_plain
+from ..randomness.keys import Key, Randomness, fresh_key
 from ..support.boundary import quick_boundary
 from ..support.checks import integer, one_of
 from ..support.parameters import MOST_CANDIDATES, MOST_CHOSEN, MOST_DRAWS
@@ -26,7 +27,7 @@ from ..support.progress import Progress, reporting
 from ..support.shown import shown
 from .buckets import Buckets
 from .gumbel_max import GumbelState
-from .permute_and_flip import draw_head
+from .permute_and_flip import draw_head, draw_head_of_few
 from .scores import (
     SelectionPlan,
     allowed,
@@ -157,6 +158,8 @@ def exponential_mechanism(
         raise ValueError(f"size={shown(size)}: must be None for method='gumbel'; 'buckets' makes many draws at once")
     array = _array(scores, candidates, progress)
     if method == "gumbel" or (method == "auto" and size is None and array.size <= FEW):
+        if array.size <= FEW and is_plain(budget, rng):
+            return _first_of_few(array, fresh_key(None), plan.eta)
         with plan.keys(budget, rng) as keys:
             array = keys.reads(array, plan.eta)
             if array.size <= FEW:
@@ -312,6 +315,9 @@ def permute_and_flip(
     """
     plan = plan_permute_and_flip(sensitivity, epsilon, monotonic=monotonic, neighbors=neighbors)
     array = array_of_scores(scores)
+    if array.size <= layout.CANDIDATE_BLOCK and is_plain(budget, rng):
+        check_scores(array)
+        return draw_head_of_few(array, fresh_key(None), plan.eta)
     with plan.keys(budget, rng) as keys:
         array = keys.reads(array)
         _, top = tops_of(array)
@@ -337,9 +343,13 @@ def _all_of(ranking: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 
 
 def _first_of_few(scores: NDArray[Any], key: Key, eta: float) -> int:
-    """The first of an array, whose scores have been checked: mostly one alone may be, and needs no state."""
+    """The first of an array: mostly one alone may be, and needs no state. DomainError where scores are none."""
     first: int = _kernels().choose_gumbel(scores, key, eta, layout.SLACK)
-    return first if first >= 0 else _first_of(scores, *tops_of(scores), key, eta)  # from the same words
+    if first >= 0:
+        return first
+    tops, top = tops_of(scores)
+    some_allowed(top)
+    return _first_of(scores, tops, top, key, eta)  # from the same words
 
 
 def _first_of(scores: NDArray[Any], tops: NDArray[Any], top: Any, key: Key, eta: float) -> int:
