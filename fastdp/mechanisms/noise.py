@@ -22,7 +22,7 @@ from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
 from ..randomness.charged_keys import ChargedKeys, is_plain
-from ..randomness.keys import Randomness
+from ..randomness.keys import Randomness, secure_bytes
 from ..randomness.noise_draws import FEW, FewDraws, Values, add_noise, check_finite
 from ..randomness.noise_plans import (
     MAX_SCALE,
@@ -438,10 +438,13 @@ def _released(
     budget: Budget | None,
 ) -> Any:
     """The release of values whose parameters have been checked."""
-    if out is None and array.size <= FEW and is_plain(budget, rng):
-        return noise.few.release(array)
+    few = out is None and array.size <= FEW
+    if few and is_plain(budget, rng):
+        return noise.few.release(array, secure_bytes)
     with ChargedKeys(mechanism, noise.guarantee, noise.parameters, budget, rng) as keys:
         array = keys.reads(array, noise.plan, noise.grid or 1)
+        if few:
+            return noise.few.release(array, keys.take_bytes)
         return release(array, noise.grid, noise.plan, keys.take, out)
 
 

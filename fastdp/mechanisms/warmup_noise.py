@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..randomness import noise_plans
-from ..randomness.keys import Randomness
+from ..randomness.keys import Randomness, secure_bytes
 from ..randomness.noise_draws import FewDraws
 from ..randomness.warmup import words
 from ..support.warmup import Steps
@@ -38,5 +38,5 @@ def steps() -> Steps:
         for law, plan in laws.items():
             made.append((f"{law}, {name}", partial(noise.release, array, grid, plan, key)))
             if array.flags.writeable:  # few are copied
-                made.append((f"{law}, few {name}", partial(FewDraws(plan, grid).release, array)))
+                made.append((f"{law}, few {name}", partial(FewDraws(plan, grid).release, array, secure_bytes)))
     return made

@@ -104,6 +104,10 @@ class ChargedKeys:
             self._heard.drew()
         return key
 
+    def take_bytes(self) -> bytes:
+        """The bytes of what `take` returns."""
+        return self.take().tobytes()
+
     def take_ahead(self) -> NDArray[np.uint32]:
         """A key for draws that nobody sees until `commit`, or the end of the block: an error before that gives the
         charge back."""

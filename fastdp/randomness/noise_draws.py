@@ -19,7 +19,7 @@ from ..support.errors import DomainError
 from ..support.frozen import frozen
 from ..support.threads import run_chunks
 from . import exact_draws as exact
-from .keys import check_draws, secure_bytes, word_source
+from .keys import check_draws, word_source
 from .noise_plans import LaplacePlan, NoisePlan
 
 if TYPE_CHECKING:
@@ -74,13 +74,16 @@ class FewDraws:
         self._law = frozen(np.array([1.0 if grid is None else grid, plan.extra, *plan.law]))
         self._add: Callable[[Values, bytes, NDArray[np.float64]], int] = self._load
 
-    def release(self, values: Values) -> Any:
-        """A copy of the values with the draws of a key from the operating system; DomainError unless all are finite."""
+    def release(self, values: Values, take_key: Callable[[], bytes]) -> Any:
+        """A copy of the values with the draws of a key, which is taken right before; DomainError unless all are finite.
+
+        `take_key` makes the charge final if there is one.
+        """
         out = values.copy()
         flat = out if out.ndim == 1 else out.reshape(-1)
         if self._grid is not None:
             check_finite(flat)
-        key = secure_bytes()
+        key = take_key()
         if self._add(flat, key, self._law):
             words = np.frombuffer(bytearray(key), np.uint32)
             add_noise(self.plan, self._grid, words, values.reshape(-1), flat)

@@ -41,6 +41,7 @@ from fastdp import (
     Renyi,
     compose,
 )
+from fastdp.kernels import compile
 from fastdp.mechanisms import noise
 from fastdp.privacy.budget import Release
 from fastdp.privacy.ledger import FINAL, Charge
@@ -460,20 +461,34 @@ class Watched(fastdp.Randomness):
         return super().key()
 
 
-def test_a_charge_is_reserved_before_and_final_at_the_first_draw(monkeypatch):
-    budget = Budget(epsilon=1)
-    rng = Watched(budget)
-    at_draw = []
+@pytest.fixture
+def drawn_by(monkeypatch):
+    """Let a function of values, key and law stand for the machine code that adds noise to few values."""
+
+    def replace(function):
+        monkeypatch.setattr(compile, "machine_code", lambda kernel, *given: partial(function, kernel))
+        noise.laplace_noise.cache_clear()  # the machine code is kept with what is remembered of parameters
+
+    yield replace
+    noise.laplace_noise.cache_clear()
+
+
+def test_a_charge_is_reserved_before_and_final_at_the_first_draw(monkeypatch, drawn_by):
     add_noise = noise_draws.add_noise
+    for values in ([5], np.zeros(2000, int)):  # few, and many
+        budget = Budget(epsilon=1)
+        rng = Watched(budget)
+        at_draw = []
 
-    def watching(*args):
-        at_draw.append(len(budget.releases))
-        return add_noise(*args)
+        def watching(add, *args):
+            at_draw.append(len(budget.releases))  # noqa: B023
+            return add(*args)
 
-    monkeypatch.setattr(noise, "add_noise", watching)
-    lap(budget=budget, rng=rng)
-    assert rng.seen == (PureDP(0.25), 0)
-    assert at_draw == [1]
+        monkeypatch.setattr(noise, "add_noise", partial(watching, add_noise))
+        drawn_by(watching)
+        fastdp.laplace(values, sensitivity=1, epsilon=0.25, budget=budget, rng=rng)
+        assert rng.seen == (PureDP(0.25), 0)
+        assert at_draw == [1]
 
 
 FLOATS = np.array([1.0, 2.0])
@@ -533,16 +548,19 @@ class OneUndecided:
         plan_out_undecided[-1][0] = 0
         return 1
 
+    add_laplace_to_few = None
+
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("where", ["kernel", "settling"])
-def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatch):
+def test_an_error_after_the_first_draw_keeps_the_charge(where, error, monkeypatch, drawn_by):
     def fail(*args):
         raise error
 
     if where == "kernel":
-        monkeypatch.setattr(noise, "add_noise", fail)
+        drawn_by(fail)
     else:
+        drawn_by(lambda *args: 1)
         monkeypatch.setattr(noise_draws, "_kernels", lambda: OneUndecided)
         monkeypatch.setattr(noise_draws, "resolve_exactly", fail)
     outer, inner = Budget(epsilon=1), Budget(epsilon=1)
@@ -559,7 +577,7 @@ def test_the_memory_of_the_result_is_there_before_the_charge_is_final(monkeypatc
     budget = Budget(epsilon=1)
     monkeypatch.setattr(noise.np, "empty", fail)
     with budget, pytest.raises(MemoryError):
-        lap()
+        fastdp.laplace(range(2000), sensitivity=1, epsilon=0.25)
     assert budget.spent == PureDP(0)
     assert not budget.releases
 

@@ -216,7 +216,7 @@ def test_releases_are_drawn_with_the_sigma_of_their_dimension(n, monkeypatch):
     plans = []
     add, few = noise.add_noise, FewDraws.release
     monkeypatch.setattr(noise, "add_noise", lambda plan, *rest: (plans.append(plan), add(plan, *rest)))
-    monkeypatch.setattr(FewDraws, "release", lambda made, values: (plans.append(made.plan), few(made, values)))
+    monkeypatch.setattr(FewDraws, "release", lambda made, *rest: (plans.append(made.plan), few(made, *rest)))
     for values in (np.zeros(n, np.int64), np.zeros(n)):
         for options in ({"epsilon": 0.7, "delta": 1e-7}, {"rho": 0.3}):
             resolution = None if values.dtype == np.int64 else 0.5
