@@ -235,3 +235,34 @@ for _name, (_table, _epsilon, _limit) in FEW.items():
         of=_name,
         epsilon=_epsilon,
     )(_beside_nothing)
+
+
+# --- and Huber losses, by descent
+
+
+@cache
+def _least_huber(name: str) -> float:
+    X, y = regression(name)
+    return fastdp.nonprivate_minimum(X, y, loss=losses.Huber(0.1, x_norm=1), over=HELD_BY)[1]
+
+
+def _huber_in_ball(seed: int, *, of: str, epsilon: float) -> dict[str, float]:
+    (X, y), loss = regression(of), losses.Huber(0.1, x_norm=1)
+    fit = fastdp.private_erm(
+        X, y, loss=loss, over=HELD_BY, epsilon=epsilon, delta=DELTA, neighbors="add-remove", records=len(X),
+        rng=Randomness(seed=seed),
+    )  # fmt: skip
+    of_points = {OURS: fit.w, NOTHING: np.zeros(X.shape[1])}
+    return {name: float(loss.values(w, X, y).mean()) - _least_huber(of) for name, w in of_points.items()}
+
+
+task(
+    "huber-hitters-ball-0.1",
+    "Huber losses over a ball of 10, epsilon = 0.1, delta = 1e-6, add-remove",
+    table="ISLR/Hitters",
+    figure="excess loss",
+    target=at_most(0.6, of=NOTHING),
+    seeds=SEEDS,
+    of="hitters",
+    epsilon=0.1,
+)(_huber_in_ball)

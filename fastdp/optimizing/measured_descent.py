@@ -30,6 +30,7 @@ from .problem import Problem
 from .sets import Vector, given_point
 from .shared_price import COARSEST, Share, SharedPrice
 from .step_noise import NoiseParameters, limit_of
+from .step_schedule import OF_LONGEST, path_length
 
 Callback = Callable[[int, Vector], object]
 
@@ -51,7 +52,6 @@ _MAJORISES, _SURE, _SURE_OF_ALL = 3.0, 5.3, 6.0
 _FAR_BETTER, _FLATTER, _BELIEVED = 0.18, 0.2, 2.5
 _AT_ENDS = 0.1  # of slopes may be as large as can be: what stands at the wrong side, far from the border
 _LEAST_STEPS, _SAME_PATH, _LONGER_BETTER = 10.0, 1.01, 0.5
-_OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0  # as in step_schedule.py
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class MeasuredPlan:
         radius, steepest = self.problem.radius, self.slope * self.x_norm
         noise = sqrt(d) * steepest * self.price.vectors * self.price.ratio / self.n
         curvature = self.curvature * self.x_norm**2 + self.problem.lam
-        return min(_OF_BEST * radius / noise + _LONGER * radius / steepest, _OF_LONGEST * MOST_STEPS / curvature)
+        return min(path_length(self.problem, radius, noise, steepest), OF_LONGEST * MOST_STEPS / curvature)
 
     def gradients(self, clip: float, steps: int) -> Share:
         """The noise of the sum of gradients of norm at most `clip` in one of so many steps."""
@@ -194,7 +194,7 @@ def best_path(
     d, noise = len(gram), plan.noise_square(clip)
     h, along = choice.metric.values, np.einsum("ij,ik,kj->j", choice.metric.vectors, gram, choice.metric.vectors)
     seen = np.maximum(along, 0.0)
-    longest = min(_path_length(plan, choice.metric, clip, noise * d), _OF_LONGEST * most / choice.curvature)
+    longest = min(_path_length(plan, choice.metric, clip, noise * d), OF_LONGEST * most / choice.curvature)
     paths, declared = longest * 2.0 ** (-np.arange(17)[:, None] / 2), min(plan.declared_path(d), longest)
     if choice.metric.euclidean:  # no way is shorter than the declared one's, for a loss may be flatter than predicted
         paths = np.maximum(paths, declared)
@@ -217,7 +217,7 @@ def _longest(plan: MeasuredPlan, metric: Metric) -> float:
 def _path_length(plan: MeasuredPlan, metric: Metric, clip: float, square: float) -> float:
     """The steps' number times the first of them, as step_schedule.py has it; `square` of the noise of all in one."""
     radius = metric.length(plan.problem.over, plan.problem.start)
-    return _OF_BEST * radius / sqrt(square) + _LONGER * radius / clip
+    return path_length(plan.problem, radius, sqrt(square), clip)
 
 
 def edges_of(plan: MeasuredPlan, metric: Metric) -> Vector:
@@ -261,10 +261,10 @@ class MeasuredSteps:
         # where the path is the declared one, so are the steps: fewer and longer ones only add noise
         declared = path <= _SAME_PATH * plan.declared_path(d)
         bend = plan.curvature * plan.x_norm**2 + problem.lam if declared else curvature
-        steps = STEPS if measured.whitened else ceil(min(max(path * bend / _OF_LONGEST, _LEAST_STEPS), MOST_STEPS))
+        steps = STEPS if measured.whitened else ceil(min(max(path * bend / OF_LONGEST, _LEAST_STEPS), MOST_STEPS))
         noise = plan.gradients(measured.clip, steps)
         square = d * (noise.deviation / plan.n) ** 2
-        first = min(path / steps, _OF_LONGEST / curvature)
+        first = min(path / steps, OF_LONGEST / curvature)
         part = first * curvature
         mean = -log1p(-part) / part + (1 / (1 - part) - 1) / steps
         start, part_of_way = problem.start_excess(), 1.0

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..support.checks import moderate
 from ..support.search import OutOfReachError, least_integer
+from .losses.base import REAL
 from .problem import Problem
 from .sets import Vector
 from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, point_grid, rounding_excess, sum_grid
@@ -22,9 +23,17 @@ from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, point_grid, r
 MOST_STEPS = 1000  # by default; the theorem's own number is far beyond any use when there are many records
 _UNLIMITED = 2**30
 # Where the gradient is smooth the first step is this part of the longest one that theorem 6 allows, and the steps
-# together are this part of what makes its bound least, and 5 R / G besides: the bound rests on the worst start, and
-# with little signal the descent would hardly leave it. Found on logistic regression, at epsilons from 0.1 to 30.
-_OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0
+# together are this part of what makes its bound least. Losses of classes fall as far as the set reaches, and the bound
+# rests on the worst start: with little signal the descent would hardly leave it, so they have 5 R / G besides, found on
+# logistic regression, at epsilons from 0.1 to 30. Where labels are numbers scores need not go beyond them, and a longer
+# way is one on which noise leads away.
+OF_LONGEST, _OF_BEST, _LONGER = 0.9, 0.85, 5.0
+
+
+def path_length(problem: Problem, radius: float, noise: float, steepest: float) -> float:
+    """The first step times the number of steps; `noise` is the norm of that of all gradients, bought in one step."""
+    longer = 0.0 if problem.loss.labels == REAL else _LONGER
+    return _OF_BEST * radius / noise + longer * radius / steepest
 
 
 class GivenSteps(NamedTuple):
@@ -152,8 +161,7 @@ class _DescentTheorems:
 
     def _path_length(self, count: int, noise: float) -> float:
         """count times the first step, for a smooth loss."""
-        radius = self.problem.radius
-        return _OF_BEST * radius * sqrt(count / noise) + _LONGER * radius / self.lipschitz
+        return path_length(self.problem, self.problem.radius, sqrt(noise / count), self.lipschitz)
 
     def steps(self, noise_square: Callable[[int], float]) -> int:
         """The least number that does not hold the descent back, to a part in a hundred."""
@@ -166,13 +174,13 @@ class _DescentTheorems:
 
     def _suffice(self, count: int, noise: float) -> bool:
         if self.longest:
-            return self._path_length(count, noise) <= _OF_LONGEST * self.longest * count
+            return self._path_length(count, noise) <= OF_LONGEST * self.longest * count
         return noise >= self._square
 
     def first_step(self, count: int, noise: float) -> float:
         """Theorem 6 where the loss is smooth, theorem 4 or 5 where it is not."""
         if self.longest:
-            return min(self._path_length(count, noise) / count, _OF_LONGEST * self.longest)
+            return min(self._path_length(count, noise) / count, OF_LONGEST * self.longest)
         return self.problem.radius / sqrt((count + (self.average is None)) * self.rough(noise))
 
     def bound(self, count: int, first: float, noise: float) -> float | None:

@@ -19,8 +19,10 @@ import fastdp
 from fastdp import Budget, BudgetExceeded, DomainError, Randomness, losses, sets
 from fastdp.optimizing import descent
 from fastdp.optimizing import step_noise as scales
-from fastdp.optimizing.step_noise import laplace_options
+from fastdp.optimizing.problem import Problem
+from fastdp.optimizing.step_noise import NoiseParameters, laplace_options
 from fastdp.optimizing.step_noise import noise_options as options
+from fastdp.optimizing.step_schedule import DescentSchedule, GivenSteps
 from fastdp.privacy import ZCDP, AllOf, ApproxDP, PureDP
 from tests import oracles
 from tests.laws import assert_law, audit, wrong_scales
@@ -450,6 +452,23 @@ def test_the_mean_excess_is_within_the_bound(name: str, noise: str, average: boo
 def solved(name: str) -> tuple[Array, Array | None, float]:
     X, y = records(name, 4000, 3)
     return X, y, least_risk(name, X, y, sets.Ball(1.0))
+
+
+def test_the_way_of_classes_is_longer_where_noise_is_strong() -> None:
+    """That of numbers is what the theorem asks for; both are, where there is no noise to speak of."""
+    asked = NoiseParameters.of(0.1, 1e-6, "auto", "add-remove")
+    for loss in (losses.Logistic(x_norm=1), losses.Huber(0.1, x_norm=1)):
+        lengths = []
+        for n in (100, 10_000_000):
+            schedule = DescentSchedule.of(Problem.of(loss, sets.Ball(10), 5), n, 5, asked, GivenSteps())
+            noise = math.sqrt(schedule.grid.square(n, 5) / schedule.steps)
+            longest = 0.9 * schedule.steps / loss.curvature()
+            lengths.append(schedule.rates[0] * schedule.steps / min(0.85 * 10 / noise, longest))
+        assert lengths[1] == pytest.approx(1, rel=0.01)
+        if isinstance(loss, losses.Huber):
+            assert lengths[0] == pytest.approx(1, rel=0.01)
+        else:
+            assert lengths[0] > 3
 
 
 @pytest.mark.parametrize("name", ["squared", "hinge"])
