@@ -10,7 +10,6 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp, inf, isqrt, ldexp, nextafter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Required, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -21,6 +20,7 @@ from ..privacy.calibration import MAX_EPSILON, SMALLEST, gaussian_mu, gaussian_s
 from ..privacy.discrete_gaussian import greatest_square
 from ..privacy.guarantees import ZCDP, AllOf, ApproxDP, Guarantee, Neighbors, PureDP
 from ..privacy.profiles import DiscreteLaplace, with_profile
+from ..privacy.releases import RowParameters
 from ..randomness.charged_keys import ChargedKeys, is_plain
 from ..randomness.keys import Randomness, secure_bytes
 from ..randomness.noise_draws import FEW, FewDraws, Values, add_noise, check_finite
@@ -291,7 +291,7 @@ def laplace_noise(
     else:
         grid, plan = _laplace_for_floats(sensitivity, epsilon, parameters.resolution(resolution), n)
         moved = _l1_on_grid(sensitivity, grid, n)
-    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": epsilon})
+    row = RowParameters({"sensitivity": sensitivity, "epsilon": epsilon})
     guarantee = PureDP(epsilon, neighbors=neighbors)
     if moved:  # in one coordinate or in many: loss_distributions.md, theorem 6
         guarantee = with_profile(guarantee, DiscreteLaplace(plan.scale, moved))
@@ -321,9 +321,9 @@ def gaussian_noise(
     differ = min(n, max(1, greatest_square(grid_sensitivity)))  # at most so many entries of two neighbours
     mu, few = gaussian_mu(grid_sensitivity, plan.sigma, differ), FewDraws(plan, grid)
     if price[1] is None:
-        row = MappingProxyType({"sensitivity": sensitivity, "rho": price[0]})
+        row = RowParameters({"sensitivity": sensitivity, "rho": price[0]})
         return CalibratedNoise(grid, plan, ZCDP(price[0], mu=mu, neighbors=neighbors), row, few)
-    row = MappingProxyType({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
+    row = RowParameters({"sensitivity": sensitivity, "epsilon": price[0], "delta": price[1]})
     zcdp = ZCDP(up((Fraction(grid_sensitivity) / Fraction(plan.sigma)) ** 2 / 2), mu=mu, neighbors=neighbors)
     return CalibratedNoise(grid, plan, AllOf(ApproxDP(price[0], price[1], neighbors=neighbors), zcdp), row, few)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from ..kernels import layout
 from ..privacy.budget import Budget
 from ..privacy.composition import compose, share
 from ..privacy.guarantees import ApproxDP, BoundedRange, Guarantee, Neighbors, PureDP
+from ..privacy.releases import RowParameters
 from ..randomness.charged_keys import ChargedKeys
 from ..randomness.keys import Randomness
 from ..support import parameters
@@ -79,7 +79,7 @@ def _plan(
         row["delta"] = delta
     if monotonic:
         row["monotonic"] = True
-    return SelectionPlan(mechanism, eta, guarantee, MappingProxyType(row))
+    return SelectionPlan(mechanism, eta, guarantee, RowParameters(row))
 
 
 @lru_cache(1024)

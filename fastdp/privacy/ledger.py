@@ -56,7 +56,7 @@ class Charge:
     ) -> None:
         self.guarantee, self.mechanism, self.origin = guarantee, mechanism, origin
         self.part = part  # of a partition, which alone it was released on
-        self.parameters = RowParameters(parameters or {})
+        self.parameters = parameters if type(parameters) is RowParameters else RowParameters(parameters or {})
         self.item: int | None = None  # which declared release it is: decided before it is written, and for good
         self._fate: dict[int, str] = {}
         self._owner = None if owner is None else weakref.ref(owner)
@@ -310,7 +310,7 @@ class MemoryLedger:
     fates are decided, and any prefix that was ever right stays right.
     """
 
-    __slots__ = ("_charges", "_decided", "_nothing", "_refused")
+    __slots__ = ("_charges", "_decided", "_nothing", "_placed", "_refused")
 
     is_stored = False
 
@@ -318,6 +318,11 @@ class MemoryLedger:
         self._charges: dict[int, Charge] = {}
         self._nothing = nothing
         self._decided = 0, nothing  # how many charges of the beginning have a fate, and the sums of the final ones
+        self._placed: tuple[Charge | None, Sums, Sums] = (
+            None,
+            nothing,
+            nothing,
+        )  # the last, and sums without and with it
         self._refused: list[object] = []
 
     def sums(self) -> Sums:
@@ -326,12 +331,13 @@ class MemoryLedger:
     def _counted(self) -> tuple[int, Sums]:
         n = len(self._charges)
         first, sums = self._decided
+        last, before, after = self._placed
         all_decided = True
         for i in range(first, n):
             charge = self._charges[i]
             fate = charge.fate
             if fate != RETURNED:
-                sums = sums.plus(charge)
+                sums = after if charge is last and sums is before else sums.plus(charge)
             all_decided = all_decided and fate is not None
             if all_decided:
                 self._decided = i + 1, sums
@@ -340,9 +346,11 @@ class MemoryLedger:
     def reserve(self, charge: Charge, has_room: Callable[[Sums], bool]) -> Sums | None:
         for _ in range(TRIES):
             n, before = self._counted()
-            if not has_room(before.placed(charge)):
+            after = before.placed(charge)
+            if not has_room(after):
                 return before
             if self._charges.setdefault(n, charge) is charge:
+                self._placed = charge, before, after
                 return None
         raise RuntimeError("budget: others charge it without a pause; try again")
 
