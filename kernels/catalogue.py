@@ -28,8 +28,8 @@ MODULES = (
 )  # fmt: skip
 _WIDEST = 100  # of a formula, in characters: the column of the site
 MACHINERY = (
-    "bit_generator", "cache_folder", "catalogue", "chacha20", "compile", "compile_cache", "forks", "function_pointers",
-    "known_answers", "layout", "parts", "requirements", "shipped", "sources",
+    "bit_generator", "cache_folder", "call_types", "catalogue", "chacha20", "compile", "compile_cache", "forks",
+    "function_pointers", "known_answers", "layout", "parts", "requirements", "shipped", "sources",
 )  # fmt: skip
 
 

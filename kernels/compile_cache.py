@@ -46,8 +46,9 @@ import numpy as np
 
 from . import forks
 from .cache_folder import BY_USER, CacheFolder
+from .call_types import resolved_once
 from .known_answers import ask_callback, ask_kernel
-from .parts import PART, as_part, compiled_as_part, is_part, load_part, with_parts
+from .parts import PART, Kernel, Part, as_part, compiled_as, functions_of, is_part, load_part, with_parts, with_symbol
 from .shipped import ShippedKernels, target_of
 from .sources import FOLDER
 
@@ -171,7 +172,7 @@ class KernelCache:
             if reduced[0][1] == PART:
                 result = load_part(context, reduced)
             else:
-                result = _core.compiler.CompileResult._rebuild(context, *reduced)
+                result = with_symbol(_core.compiler.CompileResult._rebuild(context, *reduced))
         except Exception:
             # Truncated, corrupt or foreign: whatever is wrong with a cached file, compiling afresh is right.
             return None, True
@@ -214,9 +215,10 @@ class KernelCache:
 
         def compile_now(arguments: Any, result_type: Any, part: bool) -> Any:
             if part:
-                with compiled_as_part(compiler):
+                with compiled_as(Part, compiler):
                     return as_part(_compile_apart(compile_common, arguments, result_type))
-            result = with_parts(_compile_apart(compile_common, arguments, result_type))
+            with compiled_as(Kernel, compiler):
+                result = with_parts(_compile_apart(compile_common, arguments, result_type))
             self._ask(result, "this machine's compiler")
             return result
 
@@ -387,9 +389,10 @@ def _compile_apart(compile_common: Callable[[Any, Any], Any], arguments: Any, re
     """Let a kernel, and whatever is compiled on the way, take numbers of this process."""
     identity = _core.bytecode.FunctionIdentity
     common = identity._unique_ids
+    typing = numba.core.registry.cpu_target.typing_context
     identity._unique_ids = _numbers  # under numba's compiler lock, so nobody else sees it
     try:
-        with _interrupts_of_callbacks():
+        with _interrupts_of_callbacks(), resolved_once(typing, lambda kind: _is_plain(kind, set())):
             return compile_common(arguments, result)
     finally:
         identity._unique_ids = common
@@ -430,7 +433,7 @@ def _interrupts_of_callbacks() -> Iterator[None]:
 
 def _holds_common_numbers(library: Any) -> bool:
     """Whether code holds a closure that the host, not a kernel, had compiled before, such as its own np.sort."""
-    for function in library._final_module.functions:
+    for function in functions_of(library):
         number = re.search(r"_3clocals_3e.*?B\d+v(\d+)", function.name)
         if number and int(number[1]) < _COMMON and not function.is_declaration:
             return True

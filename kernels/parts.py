@@ -3,8 +3,10 @@
 A kernel is made of up to a hundred helpers. numba makes machine code of each, and wrappers for Python and C, and none
 of that is ever run: the caller's copy is. As parts they end where they can be linked into their caller: the first
 `laplace` on a machine takes two thirds of the time, and the machine code is the same. A part that is called from Python
-after all is compiled anew, as a kernel of its own. Without passes of LLVM of their own it would be another tenth less,
-but Gaussian noise took 16 % more instructions; with those alone that inline, 9 %, and gradients 10 %.
+after all is compiled anew, as a kernel of its own.
+
+LLVM's passes go over each function once, in the library that it is compiled for. A caller optimises its own code and
+the small parts, which may be inlined; large ones are linked in when that is done.
 
 Everything here runs under numba's compiler lock.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import llvmlite.binding
@@ -23,6 +26,8 @@ import numba.core.sigutils
 
 _core: Any = numba.core  # Any: which of its parts have types changes from one numba to the next
 _llvm: Any = llvmlite.binding
+_LARGE = 250  # instructions
+_ONCE = hasattr(_core.codegen, "create_pass_builder")  # whether this numba's passes are those of which that holds
 PART = "part"  # what the state of a library says, where numba says "object" or "bitcode"
 _JITCodeLibrary: Any = _core.codegen.JITCodeLibrary
 
@@ -31,39 +36,139 @@ class Entry:
     """What stands where a kernel has its function for Python: a part's name in numba's tables; nothing calls it."""
 
 
-class _Part(_JITCodeLibrary):  # type: ignore[misc]
+class _Library(_JITCodeLibrary):  # type: ignore[misc]
+    """LLVM's code of a kernel or part, optimised without the large functions that it calls.
+
+    They have been optimised before, and LLVM inlines none of them: they are linked in afterwards. A caller's optimiser
+    that had them before it went through each again, and so did its caller's.
+    """
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._small: dict[Part, None] = {}
+        self.calls: dict[str, Any] = {}  # by symbol, libraries of large functions: who is called before who calls
+
+    def add_linking_library(self, library: Any) -> None:
+        library._ensure_finalized()
+        self.calls |= getattr(library, "calls", {})
+        if _is_large(library):
+            self._reload_init |= library._reload_init
+            self.calls[library.symbol] = library
+        elif isinstance(library, Part):
+            self._reload_init |= library._reload_init
+            self._small[library] = None
+        else:
+            super().add_linking_library(library)
+
+    def finalize(self) -> None:
+        for part in self._small:
+            self._final_module.link_in(part.own_module(), preserve=True)
+        super().finalize()
+
+    def _optimize_functions(self, module: Any) -> None:
+        if not _ONCE:
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """numba has three rounds of passes, and code is as fast after the last of them alone."""
+        if not _ONCE:
+            super()._optimize_final_module()
+            return
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+    def _link_calls(self, module: Any) -> None:
+        for library in reversed(self.calls.values()):  # LLVM links nothing but what is referred to already
+            module.link_in(_own_module(library), preserve=True)
+
+
+class Kernel(_Library):
+    """What becomes machine code."""
+
+    def _optimize_final_module(self) -> None:
+        super()._optimize_final_module()
+        self._link_calls(self._final_module)
+        self.calls = {}
+
+
+class Part(_Library):
     """LLVM's code that waits to be linked into its caller's."""
 
     def _finalize_final_module(self) -> None:
         """As numba does, but for handing it to the code generator."""
         self._finalize_dynamic_globals()
+        for library in self.calls.values():
+            self._dynamic_globals += library._dynamic_globals
         self._verify_declare_only_symbols()
         self._finalized = True
 
-    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        return self.name, PART, self._get_module_for_linking().as_bitcode()
+    def own_module(self) -> Any:
+        """What callers link: with their own code before that is optimised, or afterwards if it is large."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """All of it, for a caller that is not of this house."""
+        whole = self.own_module().clone()
+        self._link_calls(whole)
+        return whole
+
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        calls = {symbol: (called.name, _own_module(called).as_bitcode()) for symbol, called in self.calls.items()}
+        return self.name, PART, (self.own_module().as_bitcode(), calls)
+
+    @classmethod
+    def loaded(cls, codegen: Any, name: str, symbol: str, bitcode: bytes) -> Part:
+        part = cls(codegen, name)
+        part._final_module = part._shared_module = _llvm.parse_bitcode(bitcode)
+        part._finalized, part.symbol = True, symbol
+        return part
+
+
+def _own_module(library: Any) -> Any:
+    return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
+
+
+def _is_large(library: Any) -> bool:
+    """Whether this is a function of ours that LLVM inlines nowhere.
+
+    It inlines some hundred instructions at most, of vectors too.
+    """
+    if not hasattr(library, "symbol"):
+        return False
+    if not hasattr(library, "is_large"):
+        function = _own_module(library).get_function(library.symbol)
+        instructions = (each for block in function.blocks for each in block.instructions)
+        library.is_large = any(True for _ in islice(instructions, _LARGE, None)) and not any(
+            b"alwaysinline" in attributes for attributes in function.attributes
+        )
+    return bool(library.is_large)
 
 
 @contextmanager
-def compiled_as_part(compiler: Any) -> Iterator[None]:
-    """Let this kernel's compiler make a part of what it compiles meanwhile; what that calls is not concerned."""
+def compiled_as(library: type[_Library], compiler: Any) -> Iterator[None]:
+    """Let this kernel's compiler make such a library of what it compiles meanwhile, not of what that calls."""
     codegen = compiler.targetdescr.target_context.codegen()
     name = compiler.py_func.__qualname__
     outer = codegen.__dict__.get("create_library")  # of the part that this one is a part of
     create = codegen.create_library
 
     def create_library(wanted: str, **options: Any) -> Any:
-        return _Part(codegen, wanted, **options) if wanted == name else create(wanted, **options)
+        return library(codegen, wanted, **options) if wanted == name else create(wanted, **options)
 
     def customize(flags: Any) -> Any:
         flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
         return flags
 
-    codegen.create_library, compiler._customize_flags = create_library, customize
+    codegen.create_library = create_library
+    if library is Part:
+        compiler._customize_flags = customize
     try:
         yield
     finally:
-        del compiler._customize_flags
+        if library is Part:
+            del compiler._customize_flags
         if outer is None:
             del codegen.create_library
         else:
@@ -71,20 +176,21 @@ def compiled_as_part(compiler: Any) -> Iterator[None]:
 
 
 def as_part(result: Any) -> Any:
-    """What `compiled_as_part` has compiled, known to numba as something that kernels can call."""
-    result = result._replace(entry_point=Entry())
+    """What was compiled as a part, known to numba as something that kernels can call."""
+    result = with_symbol(result._replace(entry_point=Entry()))
     result.target_context.insert_user_function(result.entry_point, result.fndesc, [result.library])
     return result
 
 
 def load_part(context: Any, reduced: tuple[Any, ...]) -> Any:
     """A part from the disk, in place of numba's `CompileResult._rebuild`."""
-    (name, _, bitcode), fndesc, environment, signature, objectmode, lifted, types, reload_init, environments = reduced
+    (name, _, code), fndesc, environment, signature, objectmode, lifted, types, reload_init, environments = reduced
     for function in reload_init:
         function()
-    library = _Part(context.codegen(), name)
-    library._final_module = _llvm.parse_bitcode(bitcode)
-    library._finalize_final_module()
+    bitcode, calls = code
+    library = Part.loaded(context.codegen(), name, fndesc.mangled_name, bitcode)
+    for symbol, (called, its_bitcode) in calls.items():
+        library.calls[symbol] = Part.loaded(context.codegen(), called, symbol, its_bitcode)
     result = dict.fromkeys(_core.compiler.CR_FIELDS) | {
         "target_context": context, "typing_context": context.typing_context, "library": library,
         "environment": environment, "entry_point": Entry(), "fndesc": fndesc, "type_annotation": types,
@@ -102,7 +208,19 @@ def with_parts(result: Any) -> Any:
     environments = tuple(result._find_referenced_environments())
     for environment in environments:
         result.library.codegen.set_env(environment.env_name, environment)
-    return result._replace(referenced_envs=environments)  # so that they live as long
+    return with_symbol(result._replace(referenced_envs=environments))  # so that they live as long
+
+
+def with_symbol(result: Any) -> Any:
+    """Let callers know which function of the library they call."""
+    result.library.symbol = result.fndesc.mangled_name
+    return result
+
+
+def functions_of(library: Any) -> Iterator[Any]:
+    """All of a kernel's or a part's, those of the large parts that it calls too."""
+    for each in (library, *getattr(library, "calls", {}).values()):
+        yield from each._final_module.functions
 
 
 def is_part(result: Any) -> bool:

@@ -4,8 +4,8 @@ A kernel is made of its module and of every module of this package that one impo
 functions included. Import statements are read off the text, so that what is not imported yet counts. Whatever the text
 leaves open (a module that is imported by a computed name) makes a file depend on all others.
 
-Of the machinery, `compile`, `compile_cache` and `parts` have a say in what is compiled. What else they import has none:
-locks, folders and known answers may change, and compiled kernels stay.
+Of the machinery, `compile`, `compile_cache`, `parts` and `call_types` have a say in what is compiled. What else they
+import has none: locks, folders and known answers may change, and compiled kernels stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import suppress
 FOLDER = os.path.dirname(__file__)
 _IMPORTED = time.time_ns()
 _PACKAGE = __name__.rpartition(".")[0]
-_EVERY_KERNEL = frozenset({"__init__", "compile", "compile_cache", "parts"})
+_EVERY_KERNEL = frozenset({"__init__", "call_types", "compile", "compile_cache", "parts"})
 
 _FROM = re.compile(rb"\bfrom\s*\.\s*(\w*)\s*\bimport\b\s*(\((?:#[^\n]*|[^)#])*\)|[^\n;]*)")
 _OPEN = re.compile(rb"\bimportlib\b|\bimport_module\b|\b__import__\b|\bfrom\s*\.\.|\b" + re.escape(_PACKAGE.encode()))

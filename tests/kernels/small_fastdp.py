@@ -102,6 +102,7 @@ class House:
         (folder / "fastdp" / "__init__.py").write_text(INIT)
         machinery = (
             "cache_folder",
+            "call_types",
             "compile",
             "compile_cache",
             "forks",

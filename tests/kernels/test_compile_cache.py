@@ -1101,3 +1101,149 @@ except numba.core.errors.TypingError:
 answer.append(int(loops.top(np.arange(3))))
 """
     assert house.run(code)["answer"] == [False, False, 32]
+
+
+LARGE = (
+    "from .compile import jit\n\n@jit\ndef large(a, x):\n"
+    + "".join(f"    x = (x * {2 * i + 3} + a[{i} % a.size]) ^ (x >> {i % 7 + 1})\n" for i in range(60))
+    + """    return x
+
+@jit
+def larger(a, x):
+    return large(a, large(a, x)) + large(a, x + 1)
+
+@jit
+def between(a, x):
+    return large(a, x + 2)
+
+@jit
+def first(a):
+    return between(a, 1) + larger(a, 3)
+
+@jit
+def second(a):
+    return between(a, 4) - large(a, 5)
+
+@jit
+def above(a):
+    return first(a) + second(a)
+"""
+)
+ASKED = """
+def plain(x):
+    a = [3, 1, 4, 1, 5]
+    for i in range(60):
+        x = (x * (2 * i + 3) + a[i % 5]) ^ (x >> i % 7 + 1)
+        x = (x + 2**63) % 2**64 - 2**63  # as int64 goes around
+    return x
+
+def around(x):
+    return (x + 2**63) % 2**64 - 2**63
+
+a = np.array([3, 1, 4, 1, 5])
+one = around(plain(3) + plain(plain(3)) + plain(4))
+two = around(plain(6) - plain(5))
+"""
+
+
+def copies(of: str, called: str = "large") -> str:
+    """How many functions of a name there are in the machine code of a kernel."""
+    library = f"loops.{of}.overloads[loops.{of}.signatures[0]].library"
+    return f"sum('5{called}' in f.name and not f.is_declaration for f in {library}._final_module.functions)"
+
+
+def test_a_large_part_is_in_its_callers_code_once(house: House) -> None:
+    """Through parts small and large, by way of each of them, and in kernels that call kernels."""
+    house.write("loops", LARGE)
+    code = f"answer = [int(loops.first(a)) == one, {copies('first')}, int(loops.second(a)) == two, {copies('second')}]"
+    assert house.run(ASKED + code)["answer"] == [True, 1, True, 1]
+    code = f"answer = [int(loops.above(a)) == around(one + two), {copies('above')}]"
+    assert house.run(ASKED + code)["answer"] == [True, 1]
+
+
+def test_a_large_part_is_optimised_once(house: House) -> None:
+    house.write("loops", LARGE)
+    before = """
+import numba.core.codegen
+sizes = []
+make = numba.core.codegen.CPUCodegen._module_pass_manager
+def watched(self, *arguments, **options):
+    made = make(self, *arguments, **options)
+    class Passes:
+        def run(self, module, *more):
+            names = [f.name for f in module.functions if not f.is_declaration]
+            sizes.append(sum("5large" in name for name in names))
+            made[0].run(module, *more)
+    return (Passes(), *made[1:])
+if hasattr(numba.core.codegen, "create_pass_builder"):
+    numba.core.codegen.CPUCodegen._module_pass_manager = watched
+"""
+    result = house.run(
+        ASKED + "from fastdp.kernels import parts\nloops.first(a)\nloops.second(a)\nanswer = [sum(sizes), parts._ONCE]",
+        before,
+    )
+    times, once = result["answer"]
+    assert times == int(once)
+
+
+def test_large_parts_from_disk(house: House) -> None:
+    house.write("loops", LARGE)
+    assert house.run(ASKED + "answer = int(loops.first(a)) == one")["answer"] is True
+    result = house.run(ASKED + f"answer = [int(loops.second(a)) == two, {copies('second')}]")
+    assert (result["answer"], result["compiled"], result["hits"]) == ([True, 1], ["second"], 2)
+    result = house.run(ASKED + "answer = [int(loops.first(a)) == one, int(loops.second(a)) == two]")
+    assert (result["answer"], result["compiled"], result["hits"]) == ([True, True], [], 2)
+
+
+def test_a_users_function_calls_kernels_of_large_parts(house: House) -> None:
+    house.write("loops", LARGE)
+    code = """
+loops.second(a)  # between and large are parts
+users = numba.njit(lambda a: loops.first(a) + loops.between(a, 4) - loops.large(a, 5))
+answer = int(users(a)) == around(one + two)
+"""
+    assert house.run(ASKED + code)["answer"] is True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# types of calls
+
+
+def test_types_of_calls_are_resolved_once(house: House) -> None:
+    """While kernels are compiled, and for types alone that have a name."""
+    house.write("loops", NEST)
+    code = """
+from fastdp.kernels import call_types
+typing = numba.core.registry.cpu_target.typing_context
+asked = []
+resolve = type(typing).resolve_function_type
+def watched(self, function, arguments, keywords):
+    asked.append((str(function), tuple(map(str, arguments))))
+    return resolve(self, function, arguments, keywords)
+type(typing).resolve_function_type = watched
+loops.top(np.arange(3))
+loops.other(np.arange(3))
+sums = [pair for pair in asked if "add" in pair[0] and pair[1] == ("int64", "int64")]
+known = [kind for _, kinds, _ in call_types._resolved for kind in kinds]
+answer = [len(sums), all(compile_cache._is_plain(kind, set()) for kind in known), call_types._flags == {}]
+answer.append("resolve_function_type" in vars(typing))
+"""
+    flags = 2  # those of a helper that is inlined, those of the others
+    [sums, *rest] = house.run(code)["answer"]
+    assert 1 <= sums <= flags + 1, "one that is a literal, too"
+    assert rest == [True, True, False]
+
+
+def test_types_of_calls_that_fail_are_asked_for_again(house: House) -> None:
+    house.write("loops", "from .compile import jit\n\n@jit\ndef add(a, b):\n    return a + b\n")
+    code = """
+typing = numba.core.registry.cpu_target.typing_context
+answer = []
+for _ in range(2):
+    try:
+        loops.add(1, None)
+    except numba.core.errors.TypingError:
+        answer.append("resolve_function_type" in vars(typing))
+answer.append(loops.add(1, 2))
+"""
+    assert house.run(code)["answer"] == [False, False, 3]
