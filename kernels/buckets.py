@@ -43,7 +43,7 @@ def weight_of(distance: float, f: float, levels: float) -> int:
     return uint64(1) << (uint64(height_of(distance, f, levels)) & uint64(63))
 
 
-@jit
+@jit(reads=("scores",))
 def sum_blocks_into(scores: Any, f: float, levels: float, tops: Any, weights: U64Array) -> None:
     """The largest score of every block, and the sum of the weights of its candidates below that.
 
@@ -216,7 +216,7 @@ def verdict_of(coin: int, exponent: float, forbidden: bool, slack: float) -> int
     return 0 if share >= probability + error + 2.0**-63 or forbidden else -1
 
 
-@jit
+@jit(reads=("scores",))
 def resolve_into(
     scores: Any, eta: float, f: float, levels: float, tops: Any, top: Any, proposals: U64Rows, grouped: bool,
     slack: float, outcomes: I64Rows,

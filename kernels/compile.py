@@ -16,7 +16,7 @@ import numba.core.types
 
 from . import requirements
 from .compile_cache import KernelCache, compiler_lock, is_compiling
-from .parts import let_be_part
+from .parts import is_part, let_be_part
 
 SUMS = ("reassoc", "contract", "nsz")  # what a sum over public weights may do
 
@@ -32,8 +32,9 @@ _carray: Any = numba.carray
 def jit(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def jit(
-    *, inline: bool = False, fastmath: Collection[str] = (), literals: bool = False, brief: bool = False
-) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+    *, inline: bool = False, fastmath: Collection[str] = (), literals: bool = False, brief: bool = False,
+    reads: Collection[str] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...  # fmt: skip
 def jit(
     function: Any = None,
     /,
@@ -42,6 +43,7 @@ def jit(
     fastmath: Collection[str] = (),
     literals: bool = False,
     brief: bool = False,
+    reads: Collection[str] = (),
 ) -> Any:
     """Compile a kernel at its first call, once per argument types; later processes load it from disk.
 
@@ -50,6 +52,7 @@ def jit(
               on AVX2, on AVX-512 and for Fortran order
     literals  compile anew for each number that stands in a caller's text: where loops step by it
     brief     keep Python's lock, for calls of a microsecond: to let it go and take it again is 0.04 of it
+    reads     arrays that are only read and may be read-only: compiled once, for both kinds of them
     """
     if unknown := sorted(set(fastmath) - set(SUMS)):
         raise ValueError(f"fastmath={unknown}: must be a subset of {{'reassoc', 'contract', 'nsz'}}")
@@ -71,6 +74,8 @@ def jit(
         let_be_part(dispatcher, is_compiling)
         if not literals:
             without_literals(dispatcher)
+        if reads:
+            as_read_only(dispatcher, reads)
         # A string is a global's name to pickle: numba's own way ships the source, and compiles it without our cache
         dispatcher.__reduce_ex__ = lambda protocol: function.__qualname__
         return dispatcher
@@ -103,6 +108,40 @@ def without_literals(dispatcher: Any) -> None:
         return template_of(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in keywords.items()})
 
     dispatcher.get_call_template = of_types
+
+
+def as_read_only(dispatcher: Any, names: Collection[str]) -> None:
+    """Compile a kernel for arrays of these names as if they were read-only, and call it for others, too.
+
+    numba has two types for them, which look alike in memory. The one that is compiled is the one that it checks: a
+    kernel that wrote to such an array would not compile.
+    """
+    compile_, template_of = dispatcher.compile, dispatcher.get_call_template
+    positions = [dispatcher.py_func.__code__.co_varnames.index(name) for name in names]
+    known: set[Any] = set()
+
+    def read_only(kind: Any) -> Any:
+        return kind.copy(readonly=True) if isinstance(kind, _types.Array) else kind
+
+    def of_arguments(kinds: Any) -> Any:
+        return tuple(read_only(kind) if i in positions else kind for i, kind in enumerate(kinds))
+
+    def compile_for_both(signature: Any) -> Any:
+        with compiler_lock:
+            kinds, result = _core.sigutils.normalize_signature(signature)
+            compiled = of_arguments(kinds)
+            address = compile_(compiled if result is None else result(*compiled))
+            found = dispatcher.overloads[compiled]
+            if compiled != tuple(kinds) and kinds not in known and not is_part(found):
+                known.add(kinds)
+                dispatcher._insert([kind._code for kind in kinds], found.entry_point, found.objectmode)
+            return address
+
+    def of_types(arguments: Any, keywords: Any) -> Any:
+        said = {name: read_only(kind) if name in names else kind for name, kind in keywords.items()}
+        return template_of(of_arguments(arguments), said)
+
+    dispatcher.compile, dispatcher.get_call_template = compile_for_both, of_types
 
 
 class Callback:

@@ -227,7 +227,7 @@ def admit_early(block: Block, passed: int, law: ArrivalLaw, into: Found, found: 
     return found
 
 
-@jit
+@jit(reads=("scores",))
 def select_gumbel_into(
     scores: Any, first: int, key: U32Array, eta: float, tops: Any, top: Any, slack: float, heap: F64Array,
     indices: I64Array, times: F64Rows,
@@ -272,7 +272,7 @@ def select_gumbel_into(
     return drop_late(indices, times, found, heap[0], slack)
 
 
-@jit
+@jit(reads=("scores",))
 def choose_gumbel(scores: Any, key: U32Array, eta: float, slack: float) -> int:
     """The first of these candidates to arrive, where float64 tells it from all others: one call for a whole choice.
 

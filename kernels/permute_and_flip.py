@@ -62,7 +62,7 @@ def flip_coins_into(
     return undecided
 
 
-@jit
+@jit(reads=("scores",))
 def count_heads_into(
     scores: Any, first: int, key: U32Array, eta: float, top: Any, slack: float, counts: I64Array, undecided: I64Array
 ) -> int:
@@ -94,7 +94,7 @@ def count_heads_into(
     return found
 
 
-@jit
+@jit(reads=("block",))
 def mark_heads_into(block: Any, first: int, key: U32Array, eta: float, top: Any, slack: float, flags: F64Array) -> None:
     """The coins of one block, as `flip_coins_into` leaves them.
 
@@ -107,7 +107,7 @@ def mark_heads_into(block: Any, first: int, key: U32Array, eta: float, top: Any,
     flip_coins_into(block, first, key, eta, top, slack, stack(np.uint32, WORDS_ROOM), flags)
 
 
-@jit
+@jit(reads=("block",))
 def choose_head(block: Any, key: U32Array, eta: float, slack: float) -> int:
     """One of the heads of so few candidates, each alike: one call for a whole choice.
 

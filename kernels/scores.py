@@ -40,7 +40,7 @@ def top_of(block: Any) -> Any:
     return of_rank(rank, block[0])
 
 
-@jit
+@jit(reads=("scores",))
 def find_tops_into(scores: Any, tops: Any) -> Any:
     """The largest score of every block of 2,048.
 
@@ -57,7 +57,7 @@ def find_tops_into(scores: Any, tops: Any) -> Any:
     return of_rank(rank, scores[0])
 
 
-@jit
+@jit(reads=("scores",))
 def find_top(scores: F64Array) -> float:
     """The largest score of all; NaN or +inf if there is a NaN or +inf.
 
@@ -69,7 +69,7 @@ def find_top(scores: F64Array) -> float:
     return top_of(scores)
 
 
-@jit
+@jit(reads=("scores",))
 def count_allowed(scores: F64Array) -> int:
     """How many candidates are not forbidden.
 

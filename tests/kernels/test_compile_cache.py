@@ -1247,3 +1247,64 @@ for _ in range(2):
 answer.append(loops.add(1, 2))
 """
     assert house.run(code)["answer"] == [False, False, 3]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# arrays that are only read
+
+READS = """
+from .compile import jit
+
+@jit(reads=("a",))
+def add(a, out):
+    for i in range(a.size):
+        out[i] += a[i]
+
+@jit
+def add_twice(a, out):
+    add(a, out)
+    add(out=out, a=a)
+
+@jit(reads=("a",))
+def clear(a):
+    a[0] = 0
+"""
+ARRAYS = """
+free, fixed, out = np.arange(3), np.arange(3), np.zeros(3, np.int64)
+fixed.flags.writeable = False
+"""
+
+
+def test_arrays_that_are_only_read_are_compiled_for_once(house: House) -> None:
+    house.write("loops", READS)
+    for _ in range(2):
+        code = ARRAYS + "for a in (free, fixed, free): loops.add(a, out)\nanswer = out.tolist(), len(compiled)"
+        result = house.run(code)
+        assert result["answer"][0] == [0, 3, 6]
+        assert result["misses"] + result["hits"] == 1
+    code = ARRAYS + "loops.add(fixed, out)\nloops.add(free, out)\nloops.add(a=free, out=free)\nanswer = free.tolist()"
+    result = house.run(code)
+    assert (result["answer"], result["compiled"], result["hits"]) == ([0, 2, 4], [], 1)
+
+
+def test_kernels_and_users_functions_share_what_only_reads(house: House) -> None:
+    house.write("loops", READS)
+    code = ARRAYS + "for a in (free, fixed): loops.add_twice(a, out)\n"
+    code += "numba.njit(lambda a, out: loops.add(a, out))(free, out)\n"
+    code += "loops.add(free, out)\nanswer = out.tolist()"
+    result = house.run(code)
+    assert result["answer"] == [0, 6, 12]
+    assert result["compiled"].count("add") == 2  # a part, then a kernel
+
+
+def test_what_is_said_to_be_read_cannot_be_written(house: House) -> None:
+    house.write("loops", READS)
+    code = """
+answer = []
+for a in (free, fixed):
+    try:
+        loops.clear(a)
+    except numba.core.errors.TypingError as error:
+        answer.append("readonly" in str(error))
+"""
+    assert house.run(ARRAYS + code)["answer"] == [True, True]
