@@ -5,8 +5,9 @@ of that is ever run: the caller's copy is. As parts they end where they can be l
 `laplace` on a machine takes two thirds of the time, and the machine code is the same. A part that is called from Python
 after all is compiled anew, as a kernel of its own.
 
-LLVM's passes go over each function once, in the library that it is compiled for. A caller optimises its own code and
-the small parts, which may be inlined; large ones are linked in when that is done.
+LLVM's passes go over a module once, in the library that it is compiled for. A caller optimises its own code and the
+small parts, which may be inlined; large ones are linked in when that is done. Without the passes that numba runs on
+each function before that, gradients and selection took 6 % more instructions.
 
 Everything here runs under numba's compiler lock.
 """
@@ -66,13 +67,18 @@ class _Library(_JITCodeLibrary):  # type: ignore[misc]
         super().finalize()
 
     def _optimize_functions(self, module: Any) -> None:
+        """As numba does, but by one manager of passes, and only where there is something to optimise."""
         if not _ONCE:
             super()._optimize_functions(module)
             return
         module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def _optimize_final_module(self) -> None:
-        """numba has three rounds of passes, and code is as fast after the last of them alone."""
+        """The last of numba's two rounds: code is as fast without the first, which inlines and rotates loops."""
         if not _ONCE:
             super()._optimize_final_module()
             return
