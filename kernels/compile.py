@@ -89,9 +89,7 @@ def machine_code(kernel: Any, *given: Any) -> Callable[..., Any]:
     A kernel that is called by name looks at each argument first, for 0.05 us. Here nothing is looked at: an array of
     another type is read as if it were of this one. So it is for arrays of a caller's own making.
     """
-    types = tuple(map(numba.typeof, given))
-    kernel.compile(types)
-    found: Callable[..., Any] = kernel.overloads[types].entry_point
+    found: Callable[..., Any] = kernel.compile(tuple(map(numba.typeof, given)))
     return found
 
 

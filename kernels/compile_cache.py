@@ -48,7 +48,7 @@ from . import forks
 from .cache_folder import BY_USER, CacheFolder
 from .call_types import resolved_once
 from .known_answers import ask_callback, ask_kernel
-from .parts import PART, Kernel, Part, as_part, compiled_as, functions_of, is_part, load_part, with_parts, with_symbol
+from .parts import PART, Kernel, Part, as_part, compiled_as, functions_of, is_part, rebuilt, with_parts
 from .shipped import ShippedKernels, target_of
 from .sources import FOLDER
 
@@ -168,11 +168,7 @@ class KernelCache:
             body = store.read(name, key)
             if body is None:
                 return None, False
-            reduced = pickle.loads(body)
-            if reduced[0][1] == PART:
-                result = load_part(context, reduced)
-            else:
-                result = with_symbol(_core.compiler.CompileResult._rebuild(context, *reduced))
+            result = rebuilt(context, pickle.loads(body))
         except Exception:
             # Truncated, corrupt or foreign: whatever is wrong with a cached file, compiling afresh is right.
             return None, True

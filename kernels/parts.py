@@ -188,8 +188,10 @@ def as_part(result: Any) -> Any:
     return result
 
 
-def load_part(context: Any, reduced: tuple[Any, ...]) -> Any:
-    """A part from the disk, in place of numba's `CompileResult._rebuild`."""
+def rebuilt(context: Any, reduced: tuple[Any, ...]) -> Any:
+    """A kernel or a part from the disk, of which numba's `CompileResult._rebuild` knows kernels."""
+    if reduced[0][1] != PART:
+        return with_symbol(_core.compiler.CompileResult._rebuild(context, *reduced))
     (name, _, code), fndesc, environment, signature, objectmode, lifted, types, reload_init, environments = reduced
     for function in reload_init:
         function()
