@@ -308,9 +308,9 @@ def noisy_projected_gradient_descent(
         allow.
     curvature : {"auto", "declared"}
         "auto": where public numbers promise that it helps, 4 % of the budget buy second moments and norms, from which
-        the metric, the steps and the clip follow; only if delta > 0. Of losses with corners, steps grow where released
-        gradients show that the descent still moves one way. Neither if any of clip, noise, steps, step_size, average
-        and resolution is given.
+        the metric, the steps and the clip follow; only if delta > 0. Of `Hinge`, which has a corner, steps grow where
+        released gradients show that the descent still moves one way. Neither if any of clip, noise, steps, step_size,
+        average and resolution is given.
         "declared": steps for the largest curvature that the declared bounds allow; `fastdp.bounds` bounds this one.
     records : int, optional
         Under add-remove neighbours, where n is private: a public number that takes its place.

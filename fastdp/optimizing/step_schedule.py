@@ -15,7 +15,7 @@ import numpy as np
 
 from ..support.checks import moderate
 from ..support.search import OutOfReachError, least_integer
-from .losses.base import REAL
+from .losses.base import MARGIN, REAL
 from .problem import Problem
 from .sets import Vector
 from .step_noise import CoordinateNoise, NoiseParameters, SumGrid, point_grid, rounding_excess, sum_grid
@@ -55,7 +55,7 @@ class DescentSchedule:
     uncapped   the same if there were no limit to the number of steps
     options    what every kind of noise would have had
     rough      the expected squared norm of a step over its rate, at most
-    may_grow   whether steps may grow on the way: they fall to 0, the loss has corners, and there is a bound
+    may_grow   whether steps may grow on the way: they fall to 0, a margin loss has corners, and there is a bound
     """
 
     rates: Vector
@@ -98,7 +98,7 @@ class DescentSchedule:
                 if given.step_size is None:
                     uncapped = min(bound, theorems.best(wanted, noise_square(wanted)) + rounding)
         rates = np.full(count, first) if average is not None else first * _falling(count)
-        may_grow = bound is not None and average is None and not theorems.longest
+        may_grow = bound is not None and average is None and not theorems.longest and problem.loss.family == MARGIN
         return cls(rates, grid, options, bound, uncapped, theorems.rough(square), may_grow)
 
 

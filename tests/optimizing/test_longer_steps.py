@@ -79,9 +79,13 @@ def test_what_is_given_keeps_planned_steps(given: dict[str, Any]) -> None:
     assert fit_of(X, y).w.tobytes() != fit_of(X, y, curvature="declared").w.tobytes()
 
 
-@pytest.mark.parametrize("smooth", [losses.Logistic(x_norm=1), losses.SquaredError(x_norm=1, y_bound=1)], ids=repr)
-def test_steps_of_smooth_losses_do_not_grow(smooth: Any) -> None:
-    assert not schedule_of(5000, 4, loss=smooth)[1].may_grow
+@pytest.mark.parametrize(
+    "other",
+    [losses.Logistic(x_norm=1), losses.SquaredError(x_norm=1, y_bound=1), losses.AbsoluteDeviation()],
+    ids=repr,
+)
+def test_steps_of_smooth_and_of_distance_losses_do_not_grow(other: Any) -> None:
+    assert not schedule_of(5000, 4, loss=other)[1].may_grow
     assert schedule_of(5000, 4)[1].may_grow
 
 
