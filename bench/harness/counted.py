@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
+import random
 import sys
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
-
-import numpy as np
 
 import fastdp
 from fastdp import PrivacyWarning
@@ -71,8 +70,8 @@ def calls(n: int) -> int:
 
 
 def _take_keys_of(seed: int) -> None:
-    """Let the operating system's keys be those of a generator."""
-    vars(keys)["os"] = SimpleNamespace(urandom=np.random.default_rng(seed).bytes)
+    """Let the operating system's keys be those of a generator, and of ChaCha20, as seeds are."""
+    vars(keys).update(os=SimpleNamespace(urandom=random.Random(seed).randbytes), _cipher=b"")
 
 
 def main(arguments: list[str]) -> int:
