@@ -6,6 +6,7 @@ another; a kernel that several steps need is compiled by whoever comes first, an
 
 from __future__ import annotations
 
+import atexit
 import gc
 import signal
 from collections.abc import Iterable
@@ -46,6 +47,7 @@ def warmup_in_processes(rooms: Iterable[str], processes: int, progress: Progress
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the first process ends the others
     gc.set_threshold(100_000, 50, 100)  # rarely: collections were a twelfth of the time
+    atexit.register(gc.freeze)  # nor as it ends, when all that numba has made was gone through for seconds
 
 
 @cache
