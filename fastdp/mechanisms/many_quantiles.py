@@ -255,26 +255,6 @@ def _ordered(qs: tuple[float, ...]) -> tuple[Shares, tuple[int, ...]]:
     return Shares(map(decimal_value, distinct)), tuple(places[q] for q in qs)
 
 
-def release_columns(
-    columns: Sequence[Column], plan: QuantilePlan, keys: ChargedKeys, report: Report | None = None
-) -> list[list[int | float]]:
-    """The plan's quantiles of each of its columns, as numbers of their lines, in order: one release.
-
-    The caller has charged `plan.guarantee`; columns are read before.
-    """
-    total = len(columns) * len(plan.shares)
-    released = []
-    for i, (line, positions) in enumerate(columns):
-        key, before = keys.take(), i * len(plan.shares)
-
-        def tell(done: int, before: int = before) -> object:
-            return report(before + done, total, "quantiles" if before + done < total else "") if report else None
-
-        found = draw_quantiles(positions, line, plan, key, tell)
-        released.append([line.value(position) for position in found])
-    return released
-
-
 def _array_of(numbers: list[int | float], line: NumberLine) -> NDArray[Any]:
     """Numbers of a line, as the type that holds all of the line."""
     if line.least is None:

@@ -138,14 +138,6 @@ class QuantilePlan:
         return _rho(self.each, self.levels, self.columns, self._has_short_paths, self.pure)
 
     @property
-    def row(self) -> dict[str, Any]:
-        """Its row in a budget."""
-        row: dict[str, Any] = {} if self.epsilon is None else {"epsilon": self.epsilon}
-        if self.delta:
-            row["delta"] = self.delta
-        return {**row, "quantiles": len(self.shares)}
-
-    @property
     def _has_short_paths(self) -> bool:
         """Whether a quantile that divides nothing may be found one level before the last."""
         return self.levels > 1 and len(self.shares) + 1 < 3 * 2 ** (self.levels - 2)

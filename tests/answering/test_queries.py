@@ -15,7 +15,7 @@ import pandas
 import pytest
 
 from fastdp import Conjunction, Domain, Linear, Mask, Predicate, Product, Range
-from fastdp.answering.queries.bound_query import BoundProduct
+from fastdp.answering.queries.bound_query import GRID_BITS, BoundProduct
 from fastdp.answering.queries.query import bind
 from tests.answering.kinds_of_domains import DOMAIN, cells_of
 
@@ -167,6 +167,13 @@ def test_masks_and_linear_queries() -> None:
     assert Linear([0, 1] * 12).bind(DOMAIN).values.tolist() == [0.0, 1.0] * 12
     assert repr(Mask([0, 1, 1])) == "Mask(<2 of 3 cells>)"
     assert repr(Linear(np.zeros(5))) == "Linear(<5 cells>)"
+
+
+def test_masks_of_many_cells_are_counted_block_by_block() -> None:
+    domain = Domain.binary(21)
+    rng = np.random.default_rng(3)
+    mask, counts = rng.random(domain.size) < 0.3, rng.integers(0, 1000, domain.size)
+    assert Mask(mask).bind(domain).count(counts) == int(counts[mask].sum()) << GRID_BITS
 
 
 def c_library(folder: Path) -> Any:

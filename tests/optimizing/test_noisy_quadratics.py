@@ -59,6 +59,26 @@ def test_the_noisy_quadratic_rises_by_no_more_than_is_allowed(over: Any, lam: fl
     assert moved
 
 
+@pytest.mark.parametrize("lam", [0.0, 0.1])
+@pytest.mark.parametrize("over", [sets.Ball(10.0), sets.Box(-4.0, 4.0), sets.Simplex(5.0), sets.Ball(8.0, norm=1)])
+def test_gradients_without_noise_lead_to_the_minimum_over_the_set(over: Any, lam: float) -> None:
+    """Whether that is within the set or on its border, where a projection would be another point."""
+    rng, projected = np.random.default_rng(2), 0
+    for d in (1, 3, 6):
+        for far in (0.5, 30.0):
+            A = rng.normal(size=(2 * d, d))
+            gram, cross = A.T @ A / (2 * d) + 0.1 * np.eye(d), far * rng.normal(size=d)
+            quadratic = noisy(gram, cross, over, 1e-9, lam)
+            at = quadratic.over.project(rng.normal(size=d))
+            gradient = quadratic.eigen[1].T @ (cross - gram @ at)
+            found = quadratic.corrected(at, gradient, np.full(d, 1e-9), 1e9)
+            best = minimise_quadratic(gram + lam / 2 * np.eye(d), cross, quadratic.over)
+            np.testing.assert_allclose(found, best, atol=1e-4)
+            free = np.linalg.solve(gram + lam / 2 * np.eye(d), cross)
+            projected += bool(np.linalg.norm(quadratic.over.project(free) - best) > 1e-2)
+    assert projected
+
+
 def test_a_small_set_and_a_set_that_holds_the_minimiser_keep_the_minimum() -> None:
     gram, cross = np.diag([0.3, 0.1]), np.array([0.4, 0.3])
     for over, scale in ((sets.Ball(3.0), 0.1), (sets.Ball(3.2), 1e-4)):  # the minimum without a set is at 3.3

@@ -114,6 +114,8 @@ NOT_RUN = {
 # more than the tiny size, by which other kernels are chosen
 LARGE = {
     "count-by-text": 20_000,
+    "gaussian-float64-100": 2_000,
+    "laplace-float64-100": 2_000,
     "permute-and-flip": 40_000,
     "sample-searched": 1 << 25,
     "tree-fit-wide": 10 * 64**3,
