@@ -52,14 +52,15 @@ class _Library(_JITCodeLibrary):  # type: ignore[misc]
     def add_linking_library(self, library: Any) -> None:
         library._ensure_finalized()
         self.calls |= getattr(library, "calls", {})
-        if _is_large(library):
-            self._reload_init |= library._reload_init
-            self.calls[library.symbol] = library
-        elif isinstance(library, Part):
-            self._reload_init |= library._reload_init
-            self._small[library] = None
-        else:
+        if not isinstance(library, Part) and not _is_large(library):
             super().add_linking_library(library)
+            return
+        if hasattr(self, "_reload_init"):  # numba 0.61 has none
+            self._reload_init |= library._reload_init
+        if _is_large(library):
+            self.calls[library.symbol] = library
+        else:
+            self._small[library] = None
 
     def finalize(self) -> None:
         for part in self._small:
