@@ -6,7 +6,6 @@ before the first step, since it depends on no record. descent.md has the proofs 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Literal
@@ -36,12 +35,10 @@ from .problem import Problem, read_points
 from .sets import ConvexSet, Vector
 from .step_noise import Noise, NoiseParameters, guarantee_of
 from .step_schedule import DescentSchedule, GivenSteps
-from .stepwise import LongerSteps, walk
+from .stepwise import Callback, LongerSteps, walk
 
 NOISES = ("auto", "gaussian", "laplace", "laplace-per-coordinate")
 _MOST_KEPT = 2**28  # coordinates of points and noise of a descent: 2 GiB each
-
-Callback = Callable[[int, Vector], object]
 
 
 @public_as("fastdp.optimizing")

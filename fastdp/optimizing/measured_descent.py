@@ -6,7 +6,6 @@ are right for every loss of bounded curvature, and the bound on the excess risk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, log, log1p, nextafter, pi, sqrt
@@ -31,8 +30,7 @@ from .sets import Vector, given_point
 from .shared_price import COARSEST, Share, SharedPrice
 from .step_noise import NoiseParameters, limit_of
 from .step_schedule import OF_LONGEST, path_length
-
-Callback = Callable[[int, Vector], object]
+from .stepwise import Callback
 
 STEPS, MOST_STEPS = 100, 1000  # in the metric of the moments; and in the Euclidean one
 _LEAST_COLUMNS = 3  # of fewer, clips that are off cost more than the measured step brings

@@ -114,4 +114,4 @@ def walk(
     return path
 
 
-__all__ = ["LongerSteps", "walk"]
+__all__ = ["Callback", "LongerSteps", "walk"]

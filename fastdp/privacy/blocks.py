@@ -65,13 +65,13 @@ class Block(weakref.ref[Any]):
         return self() is not None
 
 
-current_blocks: ContextVar[tuple[Block, ...]] = ContextVar("fastdp budgets", default=())  # here, the innermost first
-open_blocks: set[Block] = set()  # open somewhere in this process; add, discard and copy are atomic
+_current: ContextVar[tuple[Block, ...]] = ContextVar("fastdp budgets", default=())  # open here, the innermost first
+_open: set[Block] = set()  # open somewhere in this process; add, discard and copy are atomic
 
 
 def counting(budget: HasBlocks | None) -> bool:
     """Whether a release made here and now is anybody's to count."""
-    return budget is not None or bool(open_blocks or current_blocks.get())
+    return budget is not None or bool(_open or _current.get())
 
 
 # --- opening and closing
@@ -101,21 +101,21 @@ def open_block(budget: HasBlocks, where: FrameType) -> None:
     holders, key, kept = budget._holders, id(where), None
     lookup = holders[key].args[1] if key in holders else BY_CALL
     if lookup is not BY_CALL and 0 <= where.f_lasti - lookup.place <= _SAME_STATEMENT:
-        block = Block(holders.pop(key), open_blocks.discard)  # from here on the with statement alone keeps the holder
+        block = Block(holders.pop(key), _open.discard)  # from here on the with statement alone keeps the holder
     else:
         lookup, kept = BY_CALL, partial(_exit, budget)
-        block = Block(kept, open_blocks.discard)
+        block = Block(kept, _open.discard)
     block.budget, block.lookup, block.token, block.stays = budget, lookup, None, False
     block.thread, block.older = _this_thread(), _threads()
-    open_blocks.add(block)
+    _open.add(block)
     _refuse_another(budget, block)
-    block.token = _set((block, *current_blocks.get()))
+    block.token = _set((block, *_current.get()))
     if kept is not None:
         holders[None], block.stays = kept, True
 
 
 def _refuse_another(budget: HasBlocks, mine: Block | None = None) -> None:
-    for block in open_blocks.copy():
+    for block in _open.copy():
         if block is not mine and block.budget is budget and block.is_open:
             raise RuntimeError("this budget's block is open already; pass budget= to use it elsewhere")
 
@@ -127,8 +127,8 @@ def _exit(self: HasBlocks, kind: Any = None, error: Any = None, traceback: Any =
 
 def _close(budget: HasBlocks, lookup: Lookup, *error: object) -> None:
     budget._holders.pop(id(sys._getframe(1)), None)  # where `budget.__exit__(...)` is called, this has looked it up
-    here = current_blocks.get()
-    mine = [block for block in (*here, *open_blocks.copy()) if block.budget is budget]
+    here = _current.get()
+    mine = [block for block in (*here, *_open.copy()) if block.budget is budget]
     closed = [block for block in mine if block.lookup is lookup is not BY_CALL]
     if not closed:
         alive = [block for block in mine if block.is_open]
@@ -139,7 +139,7 @@ def _close(budget: HasBlocks, lookup: Lookup, *error: object) -> None:
         _set(tuple([each for each in here if each is not block]))  # another task may close a generator
         if block.lookup is BY_CALL:
             budget._holders.pop(None, None)
-        open_blocks.discard(block)
+        _open.discard(block)
 
 
 def _set(blocks: tuple[Block, ...]) -> Token[tuple[Block, ...]]:
@@ -149,7 +149,7 @@ def _set(blocks: tuple[Block, ...]) -> Token[tuple[Block, ...]]:
     sets a variable of its own frees them, and all variables seem unset then. The copy keeps them.
     """
     kept = copy_context()
-    token = current_blocks.set(blocks)
+    token = _current.set(blocks)
     del kept
     return token
 
@@ -161,13 +161,13 @@ def around() -> tuple[Block, ...]:
     that the block was opened in from the copies that tasks have: what was begun inside of a block is charged to it, and
     stays so when the block has closed.
     """
-    blocks = current_blocks.get()
+    blocks = _current.get()
     while blocks and not (blocks[0].is_open or blocks[0].stays):
         token = blocks[0].token
         if token is not None:
             kept = copy_context()
             try:
-                current_blocks.reset(token)
+                _current.reset(token)
             except (ValueError, RuntimeError):  # another context; or used before
                 break
             finally:
@@ -210,7 +210,7 @@ def check_thread() -> None:
 
     RuntimeError in a thread that was started inside of one, a PrivacyWarning in one that is older.
     """
-    elsewhere = [block for block in open_blocks.copy() if block.is_open and block.thread is not _this_thread()]
+    elsewhere = [block for block in _open.copy() if block.is_open and block.thread is not _this_thread()]
     if not elsewhere:
         return
     thread = threading.current_thread()

@@ -318,11 +318,8 @@ class MemoryLedger:
         self._charges: dict[int, Charge] = {}
         self._nothing = nothing
         self._decided = 0, nothing  # how many charges of the beginning have a fate, and the sums of the final ones
-        self._placed: tuple[Charge | None, Sums, Sums] = (
-            None,
-            nothing,
-            nothing,
-        )  # the last, and sums without and with it
+        # the last charge, and the sums without and with it
+        self._placed: tuple[Charge | None, Sums, Sums] = None, nothing, nothing
         self._refused: list[object] = []
 
     def sums(self) -> Sums:

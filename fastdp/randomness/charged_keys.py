@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy.blocks import counting, current_blocks, open_blocks
+from ..privacy.blocks import counting
 from ..privacy.budget import Budget
 from ..privacy.guarantees import Guarantee
 from ..privacy.origin import with_origin
@@ -34,12 +34,12 @@ def charged_here(budget: Budget | None) -> Payers:
     return payers_of(budget) if counting(budget) else Payers()
 
 
-def is_plain(budget: Budget | Payers | None, rng: Randomness | None) -> bool:
+def is_plain(budget: Budget | None, rng: Randomness | None) -> bool:
     """Whether a release made here and now is nobody's to pay for, to seed or to hear: all that it needs is a key.
 
     A call of two microseconds has no time for the half that a `ChargedKeys` takes to find the same.
     """
-    return budget is None and rng is None and not (open_blocks or current_blocks.get() or open_rehearsals)
+    return rng is None and not counting(budget) and not open_rehearsals
 
 
 class ChargedKeys:
